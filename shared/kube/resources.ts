@@ -1,0 +1,152 @@
+import type { API_VERSION } from '../names.ts';
+
+/** The custom resources as the API server returns them; the rules that bind them are in `crds/`. */
+
+export interface ObjectMeta {
+  name: string;
+  namespace: string;
+  uid: string;
+  resourceVersion: string;
+  generation: number;
+  creationTimestamp: string;
+  deletionTimestamp?: string;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  finalizers?: string[];
+}
+
+export interface Condition {
+  type: string;
+  status: 'True' | 'False' | 'Unknown';
+  reason: string;
+  message: string;
+  lastTransitionTime: string;
+  observedGeneration?: number;
+}
+
+export type Category = 'Unavailable' | 'Unauthenticated' | 'NotReady' | 'Taken' | 'Invalid' | 'KubernetesUnavailable' | 'Bug';
+
+/** A retry that is due: its reconcile event carries `nextTime` as `notbefore`. */
+export interface Retry {
+  /** RFC 3339 with milliseconds; absent when the broker did not take the requeue event. */
+  nextTime?: string;
+  /** Attempts so far, from 1, for this generation and category. */
+  attempts: number;
+  reason: Category;
+}
+
+export interface CommonSpec {
+  deletionPolicy?: 'Delete' | 'Retain';
+  suspend?: boolean;
+}
+
+export interface CommonStatus {
+  /** The generation of the last pass that settled, successful or not. */
+  observedGeneration?: number;
+  conditions?: Condition[];
+  retry?: Retry;
+  lastHandledReconcileAt?: string;
+}
+
+export interface AttributeValue {
+  name: string;
+  value: string[];
+}
+
+export interface LldapUserSpec extends CommonSpec {
+  username: string;
+  email: string;
+  displayName?: string;
+  firstName?: string;
+  lastName?: string;
+  attributes?: AttributeValue[];
+  passwordPolicy?: 'Manage' | 'InitialOnly' | 'Ignore';
+  passwordSecretRef?: { name: string; key: string };
+}
+
+export interface LldapUserStatus extends CommonStatus {
+  /** The folded username; selectable. */
+  nameKey?: string;
+  /** lldap's uuid; selectable. */
+  uuid?: string;
+  passwordHash?: string;
+  passwordModifiedAt?: string;
+}
+
+export interface LldapGroupSpec extends CommonSpec {
+  displayName: string;
+  attributes?: AttributeValue[];
+}
+
+export interface LldapGroupStatus extends CommonStatus {
+  /** The folded display name that lldap has by our last pass; selectable. */
+  nameKey?: string;
+  groupId?: number;
+  /** lldap's uuid; selectable. */
+  uuid?: string;
+}
+
+export interface LldapMembershipSpec extends CommonSpec {
+  userName: string;
+  groupName: string;
+}
+
+export interface Joined {
+  userUuid: string;
+  groupId: number;
+  groupUuid: string;
+}
+
+export interface LldapMembershipStatus extends CommonStatus {
+  /** Folded names; selectable. */
+  userKey?: string;
+  groupKey?: string;
+  joined?: Joined;
+}
+
+export type AttributeType = 'String' | 'Integer' | 'JpegPhoto' | 'DateTime';
+export type AttributeTarget = 'User' | 'Group';
+
+export interface LldapAttributeSchemaSpec extends CommonSpec {
+  attributeName: string;
+  attributeType: AttributeType;
+  target: AttributeTarget;
+  isList?: boolean;
+  isVisible?: boolean;
+  isEditable?: boolean;
+}
+
+export interface LldapAttributeSchemaStatus extends CommonStatus {
+  /** Our own creation of the definition was answered ok. */
+  created?: boolean;
+}
+
+export interface Resource<K extends KindName = KindName, Spec extends CommonSpec = CommonSpec, Status extends CommonStatus = CommonStatus> {
+  apiVersion: typeof API_VERSION;
+  kind: K;
+  metadata: ObjectMeta;
+  spec: Spec;
+  status?: Status;
+}
+
+export type LldapUser = Resource<'LldapUser', LldapUserSpec, LldapUserStatus>;
+export type LldapGroup = Resource<'LldapGroup', LldapGroupSpec, LldapGroupStatus>;
+export type LldapMembership = Resource<'LldapMembership', LldapMembershipSpec, LldapMembershipStatus>;
+export type LldapAttributeSchema = Resource<'LldapAttributeSchema', LldapAttributeSchemaSpec, LldapAttributeSchemaStatus>;
+
+/** Kind to URL plural: the only place where an event's kind turns into a path. */
+export const PLURALS = {
+  LldapUser: 'lldapusers',
+  LldapGroup: 'lldapgroups',
+  LldapMembership: 'lldapmemberships',
+  LldapAttributeSchema: 'lldapattributeschemas',
+} as const;
+
+export type KindName = keyof typeof PLURALS;
+
+export interface ResourceOf {
+  LldapUser: LldapUser;
+  LldapGroup: LldapGroup;
+  LldapMembership: LldapMembership;
+  LldapAttributeSchema: LldapAttributeSchema;
+}

@@ -1,0 +1,178 @@
+import * as http from 'node:http';
+import * as https from 'node:https';
+import type { AxiosInstance } from 'axios';
+
+/**
+ * The one way out over HTTP: axios over keep-alive agents, with a timeout for every request, a bound for every
+ * answer, no redirects and no proxies from the environment. A status is an answer, never an error.
+ */
+export function createHttp(options: HttpOptions): Http {
+  const pool = {
+    keepAlive: true,
+    timeout: options.keepAliveMs,
+    ...(options.maxSockets === undefined ? {} : { maxSockets: options.maxSockets }),
+  };
+  const httpAgent = new http.Agent(pool);
+  const httpsAgent = new https.Agent({ ...pool, ...(options.ca === undefined ? {} : { ca: options.ca }) });
+
+  // axios costs a tenth of a second of CPU to load: not before the first request.
+  let loading: Promise<AxiosInstance> | undefined;
+  const load = async () => {
+    const { default: axios } = await import('axios');
+    return axios.create({
+      ...(options.baseURL === undefined ? {} : { baseURL: options.baseURL }),
+      headers: { 'User-Agent': 'lldap-knative-operator', ...options.headers },
+      httpAgent,
+      httpsAgent,
+      proxy: false,
+      maxRedirects: 0,
+      maxContentLength: MAX_RESPONSE_BYTES,
+      responseType: 'text',
+      transformRequest: [(body: unknown) => body],
+      transformResponse: [(body: unknown) => body],
+      validateStatus: () => true,
+    });
+  };
+
+  return {
+    async request(request) {
+      loading ??= load();
+      return await send(await loading, request, request.timeoutMs ?? options.timeoutMs);
+    },
+    close() {
+      httpAgent.destroy();
+      httpsAgent.destroy();
+    },
+  };
+}
+
+export interface HttpOptions {
+  /** What a request's `url` is relative to. */
+  baseURL?: string;
+  /** PEM certificates to trust instead of the system's. */
+  ca?: string;
+  /** How long a request may take from its start to the last byte of its answer, a wait for a free socket included. */
+  timeoutMs: number;
+  /** Connections per host; more requests wait. Unlimited when left out. */
+  maxSockets?: number;
+  /** How long an idle connection is kept. Shorter than the server keeps it, or requests meet a closing connection. */
+  keepAliveMs: number;
+  /** Sent with every request. */
+  headers?: Record<string, string>;
+}
+
+export interface HttpRequest {
+  method: 'DELETE' | 'GET' | 'PATCH' | 'POST' | 'PUT';
+  /** Absolute, or relative to `baseURL`. */
+  url: string;
+  /** A body needs its own `Content-Type`. */
+  headers?: Record<string, string>;
+  body?: string;
+  signal?: AbortSignal;
+  /** Instead of the client's. */
+  timeoutMs?: number;
+}
+
+export interface HttpAnswer {
+  status: number;
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  text: string;
+}
+
+export interface Http {
+  /** Throws {@link HttpError} and nothing else. */
+  request(request: HttpRequest): Promise<HttpAnswer>;
+  /** Closes all connections, those in use too. */
+  close(): void;
+}
+
+/** `refused`: no connection came about. `tls`: the handshake failed. `aborted`: by the caller's signal. */
+export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'aborted' | 'tls' | 'other';
+
+/** Why there is no answer. Holds nothing of the request: axios's own errors print its body and Authorization header. */
+export class HttpError extends Error {
+  override name = 'HttpError';
+  readonly code: HttpErrorCode;
+  /** Whether the server may have seen the request; if not, it was certainly not carried out. */
+  readonly sent: boolean;
+
+  constructor(code: HttpErrorCode, sent: boolean, message: string) {
+    super(message);
+    this.code = code;
+    this.sent = sent;
+  }
+}
+
+const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+
+async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: number): Promise<HttpAnswer> {
+  // axios's own timeout is one of inactivity, which a trickling answer never meets.
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), timeoutMs);
+  const abort = () => controller.abort();
+  if (request.signal?.aborted) abort();
+  request.signal?.addEventListener('abort', abort, { once: true });
+  const connection = { sent: false };
+  try {
+    const response = await axios.request<string>({
+      method: request.method,
+      url: request.url,
+      signal: controller.signal,
+      transport: watched(connection),
+      ...(request.headers === undefined ? {} : { headers: request.headers }),
+      ...(request.body === undefined ? {} : { data: request.body }),
+    });
+    return { status: response.status, headers: flat(response.headers), text: response.data };
+  } catch (error) {
+    if (request.signal?.aborted) throw new HttpError('aborted', connection.sent, 'the request was aborted');
+    if (controller.signal.aborted) throw new HttpError('timeout', connection.sent, `no answer within ${timeoutMs} ms`);
+    throw httpError(error, connection.sent);
+  } finally {
+    clearTimeout(timer);
+    request.signal?.removeEventListener('abort', abort);
+  }
+}
+
+/** Node's own transport, which notes when the request has a connection to go out on. */
+function watched(connection: { sent: boolean }) {
+  return {
+    request(options: http.RequestOptions, onResponse: (response: http.IncomingMessage) => void): http.ClientRequest {
+      const secure = options.protocol === 'https:';
+      const request = (secure ? https : http).request(options, onResponse);
+      const note = () => {
+        connection.sent = true;
+      };
+      request.once('socket', (socket) => {
+        if (request.reusedSocket) note();
+        else socket.once(secure ? 'secureConnect' : 'connect', note);
+      });
+      return request;
+    },
+  };
+}
+
+const NO_CONNECTION = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']);
+const LOST_CONNECTION = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE']);
+const TLS_FAILURE = /^(EPROTO$|ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/;
+
+function httpError(error: unknown, sent: boolean): HttpError {
+  const { code, message } = codeOf(error);
+  if (NO_CONNECTION.has(code)) return new HttpError('refused', sent, `no connection (${code})`);
+  if (code === 'ETIMEDOUT') return new HttpError('timeout', sent, 'the connection timed out');
+  if (TLS_FAILURE.test(code)) return new HttpError('tls', sent, `the TLS handshake failed (${code})`);
+  if (LOST_CONNECTION.has(code) || message === 'stream has been aborted') {
+    return new HttpError('reset', sent, 'the connection was lost before the answer was complete');
+  }
+  if (message.startsWith('maxContentLength')) return new HttpError('other', sent, `the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
+  return new HttpError('other', sent, code === '' ? 'the request failed' : `the request failed (${code})`);
+}
+
+function codeOf(error: unknown): { code: string; message: string } {
+  if (!(error instanceof Error)) return { code: '', message: '' };
+  return { code: 'code' in error && typeof error.code === 'string' ? error.code : '', message: error.message };
+}
+
+function flat(headers: object): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
+}

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
+import { inspect } from 'node:util';
+import { createHttp, type Http, HttpError, type HttpOptions } from '../../shared/http.ts';
+
+describe('shared/http', () => {
+  const servers: (Server | TcpServer)[] = [];
+  const clients: Http[] = [];
+
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.close();
+    for (const server of servers.splice(0)) {
+      if ('closeAllConnections' in server) server.closeAllConnections();
+      await new Promise((done) => server.close(done));
+    }
+  });
+
+  const listen = async (server: Server | TcpServer): Promise<number> => {
+    servers.push(server);
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    return (server.address() as AddressInfo).port;
+  };
+  const serve = async (listener: RequestListener) => `http://127.0.0.1:${await listen(createServer(listener))}`;
+  const client = (options: Partial<HttpOptions>) => {
+    const made = createHttp({ timeoutMs: 10_000, keepAliveMs: 4000, ...options });
+    clients.push(made);
+    return made;
+  };
+  const failure = async (promise: Promise<unknown>): Promise<HttpError> => {
+    const outcome = await promise.then(
+      (answer) => new Error(`answered ${JSON.stringify(answer)}`),
+      (error: unknown) => error,
+    );
+    assert.ok(outcome instanceof HttpError, inspect(outcome));
+    return outcome;
+  };
+
+  it('hands back any status with headers and text, sends the body as it is and follows no redirect', async () => {
+    const seen: string[] = [];
+    const baseURL = await serve((request, response) => {
+      let body = '';
+      request.on('data', (chunk) => {
+        body += chunk;
+      });
+      request.on('end', () => {
+        seen.push(`${request.method} ${request.url} ${request.headers['x-one']} ${request.headers['content-type']} ${body}`);
+        response.writeHead(request.url === '/moved' ? 302 : 503, { location: '/elsewhere', 'X-Reply': 'yes' });
+        response.end('{"a": 1}');
+      });
+    });
+    const http = client({ baseURL, headers: { 'X-One': '1' } });
+    const answer = await http.request({ method: 'PATCH', url: '/x', body: '{"é":1}', headers: { 'Content-Type': 'application/json' } });
+    assert.deepEqual([answer.status, answer.headers['x-reply'], answer.text], [503, 'yes', '{"a": 1}']);
+    assert.equal((await http.request({ method: 'GET', url: '/moved' })).status, 302);
+    assert.deepEqual(seen, ['PATCH /x 1 application/json {"é":1}', 'GET /moved 1 undefined ']);
+  });
+
+  it('uses no proxy from the environment', async () => {
+    const baseURL = await serve((_, response) => response.end('direct'));
+    process.env.http_proxy = 'http://127.0.0.1:9';
+    try {
+      assert.equal((await client({ baseURL }).request({ method: 'GET', url: '/' })).text, 'direct');
+    } finally {
+      delete process.env.http_proxy;
+    }
+  });
+
+  it('keeps a connection between requests and gives it up before the server does', async () => {
+    const sockets = new Set<unknown>();
+    const closed: unknown[] = [];
+    const baseURL = await serve((request, response) => {
+      if (!sockets.has(request.socket)) request.socket.once('close', () => closed.push(request.socket));
+      sockets.add(request.socket);
+      setTimeout(() => response.end(), 120);
+    });
+    const http = client({ baseURL, keepAliveMs: 50 });
+    await http.request({ method: 'GET', url: '/slower-than-the-idle-limit' });
+    await http.request({ method: 'GET', url: '/' });
+    assert.equal(sockets.size, 1);
+    while (closed.length === 0) await new Promise((done) => setTimeout(done, 10));
+  });
+
+  it('opens no more connections than allowed', async () => {
+    const sockets = new Set<unknown>();
+    const baseURL = await serve((request, response) => {
+      sockets.add(request.socket);
+      response.end();
+    });
+    const http = client({ baseURL, maxSockets: 2 });
+    await Promise.all(Array.from({ length: 12 }, () => http.request({ method: 'GET', url: '/' })));
+    assert.equal(sockets.size, 2);
+  });
+
+  it('says refused, and not sent, when nobody listens', async () => {
+    const port = await listen(createTcpServer());
+    await new Promise((done) => servers.splice(0)[0]?.close(done));
+    const error = await failure(client({}).request({ method: 'GET', url: `http://127.0.0.1:${port}/` }));
+    assert.deepEqual([error.code, error.sent], ['refused', false]);
+  });
+
+  it('says timeout when the answer does not come, or trickles', async () => {
+    const baseURL = await serve((request, response) => {
+      if (request.url !== '/trickle') return;
+      response.write('a');
+      const timer = setInterval(() => response.write('a'), 20);
+      response.on('close', () => clearInterval(timer));
+    });
+    const http = client({ baseURL, timeoutMs: 100 });
+    for (const url of ['/never', '/trickle']) {
+      const error = await failure(http.request({ method: 'POST', url, body: 'x' }));
+      assert.deepEqual([error.code, error.sent], ['timeout', true]);
+    }
+  });
+
+  it('says timeout, and not sent, for a request that got no connection of the pool', async () => {
+    const http = client({ baseURL: await serve(() => undefined), maxSockets: 1 });
+    const first = failure(http.request({ method: 'GET', url: '/', timeoutMs: 400 }));
+    const second = await failure(http.request({ method: 'GET', url: '/', timeoutMs: 100 }));
+    assert.deepEqual([second.code, second.sent], ['timeout', false]);
+    assert.equal((await first).sent, true);
+  });
+
+  it('says reset when the server hangs up, before or in the middle of its answer', async () => {
+    const baseURL = await serve((request, response) => {
+      if (request.url === '/middle') {
+        response.writeHead(200, { 'content-length': '100' });
+        response.write('half', () => request.socket.destroy());
+      } else request.socket.destroy();
+    });
+    for (const url of ['/before', '/middle']) {
+      const error = await failure(client({ baseURL }).request({ method: 'GET', url }));
+      assert.deepEqual([error.code, error.sent], ['reset', true], url);
+    }
+  });
+
+  it('says aborted for the signal of the caller', async () => {
+    const controller = new AbortController();
+    const baseURL = await serve(() => controller.abort());
+    const error = await failure(client({ baseURL }).request({ method: 'GET', url: '/', signal: controller.signal }));
+    assert.deepEqual([error.code, error.sent], ['aborted', true]);
+    const again = await failure(client({ baseURL }).request({ method: 'GET', url: '/', signal: controller.signal }));
+    assert.deepEqual([again.code, again.sent], ['aborted', false]);
+  });
+
+  it('says tls, and not sent, when the server does not speak it', async () => {
+    const port = await listen(
+      createTcpServer((socket) =>
+        socket
+          .on('error', () => undefined)
+          .resume()
+          .end('hello\r\n\r\n'),
+      ),
+    );
+    const error = await failure(client({}).request({ method: 'GET', url: `https://127.0.0.1:${port}/` }));
+    assert.deepEqual([error.code, error.sent], ['tls', false]);
+  });
+
+  it('refuses an answer that is too large', async () => {
+    const baseURL = await serve((_, response) => {
+      const chunk = Buffer.alloc(1024 * 1024);
+      const more = () => {
+        while (!response.destroyed && response.write(chunk));
+      };
+      response.on('drain', more);
+      more();
+    });
+    const error = await failure(client({ baseURL }).request({ method: 'GET', url: '/' }));
+    assert.equal(error.code, 'other');
+    assert.match(error.message, /larger than/);
+  });
+
+  it('keeps header, body and URL out of everything an error can print', async () => {
+    const baseURL = await serve((request) => request.socket.destroy());
+    const error = await failure(
+      client({ baseURL }).request({
+        method: 'POST',
+        url: '/hush-url',
+        body: '{"password":"hush-body"}',
+        headers: { Authorization: 'Bearer hush-token', 'Content-Type': 'application/json' },
+      }),
+    );
+    assert.doesNotMatch(`${inspect(error, { depth: 10, showHidden: true })} ${JSON.stringify(error)} ${error.stack}`, /hush/);
+    assert.equal(error.cause, undefined);
+  });
+});

@@ -122,6 +122,8 @@ export type LldapErrorKind =
   | 'notFound'
   /** lldap does not accept the value; `attribute` names it where the answer does. */
   | 'refused'
+  /** lldap has no definition of the attribute that `attribute` names: it may come. */
+  | 'undefinedAttribute'
   /** lldap guards this object: its own login, built-in groups and attributes. */
   | 'protected'
   /** A text that the classifier does not know. */

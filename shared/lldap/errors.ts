@@ -1,0 +1,211 @@
+import type { HttpError } from '../http.ts';
+import { LldapError, type LldapErrorKind } from './api.ts';
+
+/**
+ * The one place where lldap's answers become meaning. Every execution error of its GraphQL API is HTTP 200 with a
+ * text and no code, and constraint errors are the raw text of the database behind it: SQLite, Postgres or MySQL.
+ * Messages are our own sentences; what they repeat of lldap's text is names, never values.
+ */
+
+/** What the classifier must know of the request that failed. */
+export interface Sent {
+  /** Whether lldap may have changed something before the answer failed. */
+  mutation: boolean;
+  /** The texts in the request: none of them may come back in a message. */
+  texts?: readonly string[];
+}
+
+interface Rule {
+  text: RegExp;
+  kind: LldapErrorKind;
+  /** For people; `$1` is what the pattern caught. */
+  message: string;
+  /** Whether `$1` is the name of an attribute. */
+  named?: boolean;
+  attribute?: string;
+}
+
+const NAME = '([^`\'"\\s]{1,64})';
+const DATABASE = '^Database (?:transaction )?error: .*';
+const UNIQUE = `${DATABASE}(?:UNIQUE constraint failed:|violates unique constraint|Duplicate entry).*`;
+const FOREIGN_KEY = `${DATABASE}(?:FOREIGN KEY constraint failed|violates foreign key constraint|foreign key constraint fails)`;
+
+const RULES: readonly Rule[] = [
+  {
+    text: /^Unauthorized/,
+    kind: 'unauthorized',
+    message: "lldap does not allow this to the operator's account: it must be in lldap_admin",
+  },
+  {
+    text: new RegExp(`^Permission denied: Attribute ${NAME} is not editable by regular users`),
+    kind: 'unauthorized',
+    named: true,
+    message: "lldap does not allow the operator's account to set attribute $1: it must be in lldap_admin",
+  },
+
+  // Reads, deletions and removals say "not found"; updates say that no record was updated; joins break a foreign key.
+  { text: /^Entity not found/, kind: 'notFound', message: 'lldap does not have it' },
+  { text: /^Database error: .*None of the records are updated/, kind: 'notFound', message: 'lldap does not have it' },
+  { text: new RegExp(`${FOREIGN_KEY}.*MembershipUser`, 's'), kind: 'notFound', message: 'lldap does not have the user' },
+  { text: new RegExp(`${FOREIGN_KEY}.*MembershipGroup`, 's'), kind: 'notFound', message: 'lldap does not have the group' },
+  { text: new RegExp(FOREIGN_KEY, 's'), kind: 'notFound', message: 'lldap does not have the user or the group' },
+
+  { text: new RegExp(`${UNIQUE}email`, 's'), kind: 'exists', message: 'another user in lldap has the e-mail address' },
+  {
+    text: new RegExp(`${UNIQUE}(?:users\\.user_id|users_pkey|users\\.PRIMARY)`, 's'),
+    kind: 'exists',
+    message: 'lldap has a user of this id',
+  },
+  { text: new RegExp(`${UNIQUE}memberships`, 's'), kind: 'exists', message: 'the user is a member already' },
+  { text: new RegExp(`${UNIQUE}attribute_schema`, 's'), kind: 'exists', message: 'lldap has an attribute of this name' },
+  { text: new RegExp(`${UNIQUE}(?:groups?[._-]|lowercase_display_name)`, 's'), kind: 'exists', message: 'lldap has a group of this name' },
+  { text: new RegExp(UNIQUE, 's'), kind: 'exists', message: 'lldap has it already' },
+
+  {
+    text: new RegExp(`^While deserializing attribute ${NAME}`),
+    kind: 'refused',
+    named: true,
+    message: 'lldap does not accept the value of attribute $1',
+  },
+  {
+    text: new RegExp(`^Attribute ${NAME} is not defined in the schema`),
+    kind: 'undefinedAttribute',
+    named: true,
+    message: 'lldap has no attribute $1',
+  },
+  {
+    text: new RegExp(`^Internal error: .*[aA]ttribute name ${NAME} doesn't exist in the schema`),
+    kind: 'undefinedAttribute',
+    named: true,
+    message: 'lldap has no attribute $1',
+  },
+  { text: new RegExp(`^Unknown request filter: ${NAME}`), kind: 'undefinedAttribute', named: true, message: 'lldap has no attribute $1' },
+  { text: /^Equality not supported for list fields/, kind: 'refused', message: 'lldap cannot search an attribute that is a list' },
+  {
+    text: new RegExp(`^Internal error: .*attribute '${NAME}' already exists with type`),
+    kind: 'refused',
+    named: true,
+    message: 'the attribute $1 of the other target has another type, and lldap wants both alike',
+  },
+  { text: /^Cannot create attribute with invalid name/, kind: 'refused', message: 'lldap does not accept the name of the attribute' },
+  { text: /^Email is required/, kind: 'refused', attribute: 'mail', message: 'lldap wants an e-mail address for a new user' },
+  {
+    text: new RegExp(`${DATABASE}(?:value too long|Data too long)`, 's'),
+    kind: 'refused',
+    message: "a value is too long for lldap's database",
+  },
+  {
+    text: new RegExp(`${DATABASE}(?:invalid byte sequence|Incorrect string value)`, 's'),
+    kind: 'refused',
+    message: "lldap's database does not accept a character in a value",
+  },
+
+  {
+    text: new RegExp(`^Permission denied: Attribute ${NAME} is read-only`),
+    kind: 'protected',
+    named: true,
+    message: 'attribute $1 is read-only in lldap',
+  },
+  {
+    text: new RegExp(`^Permission denied: Attribute ${NAME} cannot be deleted`),
+    kind: 'protected',
+    named: true,
+    message: "attribute $1 is lldap's own and cannot be deleted",
+  },
+  { text: /^Cannot delete current user/, kind: 'protected', message: "it is the operator's own account in lldap" },
+  {
+    text: /^Cannot remove admin rights for current user/,
+    kind: 'protected',
+    message: "the operator's own account cannot leave lldap_admin",
+  },
+  {
+    text: /^Cannot (?:delete admin group|change lldap_admin group name)/,
+    kind: 'protected',
+    message: 'lldap guards its group lldap_admin',
+  },
+
+  {
+    text: new RegExp(`${DATABASE}(?:database is locked|deadlock|lock wait timeout)`, 'si'),
+    kind: 'unavailable',
+    message: "lldap's database is locked",
+  },
+  {
+    text: new RegExp(
+      `${DATABASE}(?:acquire connection|connection pool|connection error|communicating with database|shutting down|starting up)`,
+      'si',
+    ),
+    kind: 'unavailable',
+    message: 'lldap has no connection to its database',
+  },
+  {
+    text: new RegExp(`${DATABASE}(?:readonly database|disk is full|disk I/O error|No space left)`, 'si'),
+    kind: 'unavailable',
+    message: "lldap's database cannot be written",
+  },
+];
+
+/** From the message of a GraphQL execution error. */
+export function textError(text: string, sent: Sent): LldapError {
+  for (const rule of RULES) {
+    const match = rule.text.exec(text);
+    if (match === null) continue;
+    const name = match[1] ?? '';
+    const attribute = rule.named === true ? name : rule.attribute;
+    return new LldapError(
+      rule.kind,
+      rule.message.replace('$1', () => name),
+      {
+        // The answer to a creation is read from the database after it: a database that fails may have done it.
+        outcomeUnknown: sent.mutation && rule.kind === 'unavailable',
+        ...(attribute === undefined ? {} : { attribute }),
+      },
+    );
+  }
+  return new LldapError('unforeseen', `lldap answered with an error: ${excerpt(text, sent.texts ?? [])}`, {
+    outcomeUnknown: sent.mutation,
+  });
+}
+
+/** From a status other than 200; the body (a proxy's page, an echo of the request) is never shown. */
+export function statusError(status: number, sent: Sent): LldapError {
+  if (status === 401) return new LldapError('unauthenticated', 'lldap refuses the credentials of the operator');
+  if (status === 400) return new LldapError('unforeseen', 'lldap does not understand the request: its version may be another (HTTP 400)');
+  if (status === 413) return new LldapError('refused', 'the request is too large for lldap (HTTP 413)');
+  // 408 is lldap's answer to a request whose head it had no time to read: it was not carried out.
+  if (status < 500) return new LldapError('unavailable', `lldap's address answers HTTP ${status}`);
+  return new LldapError('unavailable', `lldap's address answers HTTP ${status}`, { outcomeUnknown: sent.mutation });
+}
+
+/** From a request that got no answer. */
+export function networkError(error: HttpError, sent: Sent): LldapError {
+  return new LldapError('unavailable', `lldap does not answer: ${error.message}`, { outcomeUnknown: sent.mutation && error.sent });
+}
+
+/** From an answer that is not what the API promises. */
+export function answerError(what: string, sent: Sent): LldapError {
+  return new LldapError('unavailable', `lldap's address answers something else than lldap's API: ${what}`, {
+    outcomeUnknown: sent.mutation,
+  });
+}
+
+const EXCERPT = 200;
+const LOOKED_AT = 2000;
+
+/** As much of an unknown text as may be shown: without what the request said, without control characters, cut. */
+function excerpt(text: string, texts: readonly string[]): string {
+  // What comes after "Got:" is the request's variables, in lldap's own notation.
+  let shown = text.slice(0, LOOKED_AT).replace(/\bGot:.*$/s, 'Got: …');
+  for (const echo of texts.filter(({ length }) => length > 3 && length <= LOOKED_AT).sort((a, b) => b.length - a.length)) {
+    shown = shown.replaceAll(echo, '…').replaceAll(JSON.stringify(echo).slice(1, -1), '…');
+  }
+  // An echo may be cut or folded: no word of the request stays either.
+  const echoes = texts.map((echo) => echo.toLowerCase());
+  shown = shown.replace(/[\p{L}\p{N}]+/gu, (word) => (echoes.some((echo) => isOf(word.toLowerCase(), echo)) ? '…' : word));
+  shown = shown.replace(/[\p{C}\s]+/gu, ' ').trim();
+  return shown.length <= EXCERPT ? shown : `${shown.slice(0, EXCERPT - 1)}…`;
+}
+
+/** A short word is an echo only as a whole, or the message would be dots. */
+function isOf(word: string, echo: string): boolean {
+  return word.length > 3 ? echo.includes(word) : echo === word;
+}

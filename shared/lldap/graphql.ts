@@ -1,0 +1,88 @@
+import { type Http, type HttpAnswer, HttpError } from '../http.ts';
+import type { Log } from '../log.ts';
+import { LldapError } from './api.ts';
+import { answerError, networkError, type Sent, statusError, textError } from './errors.ts';
+import type { Operation } from './operations.ts';
+import { parsed, type Session } from './session.ts';
+import { isErrorAnswer } from './validate.ts';
+
+/** Carries out one operation; throws {@link LldapError}. */
+export type Call = <Result>(operation: Operation<Result>, variables?: Record<string, unknown>) => Promise<Result>;
+
+/**
+ * One operation is one HTTP request. When lldap does not accept our token, it is renewed, once for all calls that meet
+ * this, and each call is made once more; so too when lldap finds that we lack the rights, for a token carries the
+ * groups of the time when it was made.
+ */
+export function createCall({ http, session, logger }: { http: Http; session: Session; logger: Log }): Call {
+  const attempt = async <Result>(operation: Operation<Result>, variables: Record<string, unknown>, token: string): Promise<Result> => {
+    const started = performance.now();
+    const log = (outcome: string) => {
+      logger.debug('lldap call', { operation: operation.name, outcome, ms: Math.round(performance.now() - started) });
+    };
+    try {
+      const result = await request(http, operation, variables, token);
+      log('ok');
+      return result;
+    } catch (error) {
+      log(error instanceof LldapError ? error.kind : 'bug');
+      throw error;
+    }
+  };
+
+  return async (operation, variables = {}) => {
+    const token = await session.token();
+    try {
+      return await attempt(operation, variables, token);
+    } catch (error) {
+      if (!isKind(error, 'unauthenticated') && !isKind(error, 'unauthorized')) throw error;
+    }
+    const fresh = await session.renew(token);
+    try {
+      return await attempt(operation, variables, fresh);
+    } catch (error) {
+      if (isKind(error, 'unauthenticated')) session.forget(fresh);
+      throw error;
+    }
+  };
+}
+
+export function isKind(error: unknown, kind: LldapError['kind']): boolean {
+  return error instanceof LldapError && error.kind === kind;
+}
+
+async function request<Result>(
+  http: Http,
+  operation: Operation<Result>,
+  variables: Record<string, unknown>,
+  token: string,
+): Promise<Result> {
+  const sent: Sent = { mutation: operation.mutation };
+  const answer = await post(http, JSON.stringify({ operationName: operation.name, query: operation.document, variables }), token, sent);
+  if (answer.status !== 200) throw statusError(answer.status, sent);
+  const data = parsed(answer.text);
+  if (isErrorAnswer(data)) throw textError(data.errors[0].message, { ...sent, texts: [token, ...textsOf(variables)] });
+  if (!operation.validate(data)) throw answerError(`${operation.name} brought no result`, sent);
+  return data.data.result;
+}
+
+async function post(http: Http, body: string, token: string, sent: Sent): Promise<HttpAnswer> {
+  try {
+    return await http.request({
+      method: 'POST',
+      url: '/api/graphql',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      body,
+    });
+  } catch (error) {
+    if (error instanceof HttpError) throw networkError(error, sent);
+    throw error;
+  }
+}
+
+/** Every text in a request's variables. */
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(textsOf);
+  return [];
+}

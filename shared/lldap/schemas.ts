@@ -1,0 +1,110 @@
+/** What lldap's answers must look like; a field more is no error. Bounds are far above what lldap or people make. */
+
+interface Attribute {
+  name: string;
+  value: string[];
+}
+
+interface Group {
+  id: number;
+  uuid: string;
+  displayName: string;
+}
+
+interface User {
+  id: string;
+  email: string;
+  displayName: string;
+  firstName: string;
+  lastName: string;
+  uuid: string;
+  attributes: Attribute[];
+  groups: Group[];
+}
+
+interface Definition {
+  name: string;
+  attributeType: 'STRING' | 'INTEGER' | 'JPEG_PHOTO' | 'DATE_TIME';
+  isList: boolean;
+  isVisible: boolean;
+  isEditable: boolean;
+  isHardcoded: boolean;
+  isReadonly: boolean;
+}
+
+/** Every operation is asked under the alias `result`. */
+interface Answer<T> {
+  data: { result: T };
+}
+
+/** The name of each validator and what it makes of an answer. */
+export interface Answers {
+  isLoginAnswer: { token: string; refreshToken: string };
+  isRefreshAnswer: { token: string };
+  isClaims: { exp: number; iat: number; groups: string[] };
+  isErrorAnswer: { errors: [{ message: string }, ...unknown[]] };
+  isVersionAnswer: Answer<string>;
+  isUserAnswer: Answer<User>;
+  isUsersAnswer: Answer<User[]>;
+  isGroupAnswer: Answer<Group & { attributes: Attribute[] }>;
+  isGroupsAnswer: Answer<(Group & { attributes: Attribute[] })[]>;
+  isSchemaAnswer: Answer<{ userSchema: { attributes: Definition[] }; groupSchema: { attributes: Definition[] } }>;
+  isSuccessAnswer: Answer<{ ok: boolean }>;
+}
+
+/** lldap does not limit names on SQLite; one odd name must not make a whole list unreadable. */
+const name = { type: 'string', maxLength: 100_000 };
+/** lldap's own limit for a request is 16 MiB. */
+const text = { type: 'string', maxLength: 20_000_000 };
+const token = { type: 'string', minLength: 1, maxLength: 100_000 };
+const uuid = { type: 'string', minLength: 1, maxLength: 100 };
+const flag = { type: 'boolean' };
+const seconds = { type: 'number', minimum: 0 };
+
+const object = (properties: Record<string, object>) => ({ type: 'object', required: Object.keys(properties), properties });
+const list = (items: object) => ({ type: 'array', items });
+const answer = (result: object) => object({ data: object({ result }) });
+
+const attributes = list(object({ name, value: list(text) }));
+const groupFields = { id: { type: 'integer', minimum: -2_147_483_648, maximum: 2_147_483_647 }, uuid, displayName: name };
+const group = object({ ...groupFields, attributes });
+const user = object({
+  id: name,
+  email: name,
+  displayName: name,
+  firstName: name,
+  lastName: name,
+  uuid,
+  attributes,
+  groups: list(object(groupFields)),
+});
+const definitions = object({
+  attributes: list(
+    object({
+      name,
+      attributeType: { enum: ['STRING', 'INTEGER', 'JPEG_PHOTO', 'DATE_TIME'] },
+      isList: flag,
+      isVisible: flag,
+      isEditable: flag,
+      isHardcoded: flag,
+      isReadonly: flag,
+    }),
+  ),
+});
+
+export const SCHEMAS: Record<keyof Answers, object> = {
+  isLoginAnswer: object({ token, refreshToken: token }),
+  isRefreshAnswer: object({ token }),
+  isClaims: object({ exp: seconds, iat: seconds, groups: list(name) }),
+  isErrorAnswer: object({ errors: { type: 'array', minItems: 1, items: object({ message: text }) } }),
+  isVersionAnswer: answer(name),
+  isUserAnswer: answer(user),
+  isUsersAnswer: answer(list(user)),
+  isGroupAnswer: answer(group),
+  isGroupsAnswer: answer(list(group)),
+  isSchemaAnswer: answer(object({ userSchema: definitions, groupSchema: definitions })),
+  isSuccessAnswer: answer(object({ ok: flag })),
+};
+
+/** Lengths are counted in code units, which needs no library at run time and no loop over an avatar; ajv warns that this is an old option. */
+export const AJV_OPTIONS = { unicode: false, logger: false } as const;

@@ -1,0 +1,163 @@
+import { INGRESS_HOST, serviceHost } from './addresses.ts';
+import { durationMs } from './duration.ts';
+import type { Fields } from './fields.ts';
+import { type Filter, triggerFilter } from './filter.ts';
+
+/** Brokers, Triggers and sources as the manifests describe them. */
+
+export interface Broker {
+  namespace: string;
+  name: string;
+  /** The ingress answers at once; by default it answers only after all functions, with their retries, have. */
+  asynchronous: boolean;
+}
+
+export interface Delivery {
+  /** Further tries after the first. */
+  retry: number;
+  backoffPolicy?: 'linear' | 'exponential';
+  backoffDelayMs?: number;
+  timeoutMs?: number;
+  deadLetterSink?: string;
+}
+
+export interface Trigger {
+  namespace: string;
+  name: string;
+  broker: string;
+  filter: Filter;
+  subscriber: string;
+  delivery: Delivery;
+}
+
+export interface Source {
+  namespace: string;
+  name: string;
+  serviceAccount: string;
+  mode: 'Resource' | 'Reference';
+  allNamespaces: boolean;
+  resources: SourceResource[];
+  sink: string;
+}
+
+export interface SourceResource {
+  apiVersion: string;
+  kind: string;
+  /** As a query parameter of the API server. */
+  labelSelector: string;
+}
+
+/** What Knative falls back to when neither the Trigger nor the Broker says anything. */
+const DEFAULT_DELIVERY: Delivery = { retry: 10, backoffPolicy: 'exponential', backoffDelayMs: 200 };
+
+export function readBroker(object: Fields): Broker {
+  const { namespace, name, annotations } = readMetadata(object);
+  const { 'messaging.knative.dev/async-handler': asyncHandler, ...others } = annotations;
+  const unknown = Object.keys(others).find((annotation) => annotation.includes('knative.dev/'));
+  if (unknown !== undefined) throw new Error(`the local Knative does not know the annotation ${unknown}`);
+  object.optionalObject('spec')?.done();
+  object.done();
+  return { namespace, name, asynchronous: asyncHandler === 'true' };
+}
+
+export function readTrigger(object: Fields): Trigger {
+  const { namespace, name } = readMetadata(object);
+  const spec = object.object('spec');
+  const delivery = spec.optionalObject('delivery');
+  const trigger = {
+    namespace,
+    name,
+    broker: spec.string('broker'),
+    filter: triggerFilter(spec),
+    subscriber: readDestination(spec.object('subscriber'), namespace),
+    delivery: delivery ? readDelivery(delivery, namespace) : DEFAULT_DELIVERY,
+  };
+  spec.done();
+  object.done();
+  return trigger;
+}
+
+/** Nothing is merged: without `retry` there is none, whatever the Broker says. */
+function readDelivery(delivery: Fields, namespace: string): Delivery {
+  const policy = delivery.optionalString('backoffPolicy');
+  if (policy !== undefined && policy !== 'linear' && policy !== 'exponential')
+    throw new Error(`${delivery.path}: no such backoffPolicy: ${policy}`);
+  const backoffDelay = delivery.optionalString('backoffDelay');
+  const timeout = delivery.optionalString('timeout');
+  const deadLetterSink = delivery.optionalObject('deadLetterSink');
+  const result: Delivery = {
+    retry: delivery.optionalNumber('retry') ?? 0,
+    ...(policy && { backoffPolicy: policy }),
+    ...(backoffDelay !== undefined && { backoffDelayMs: durationMs(backoffDelay) }),
+    ...(timeout !== undefined && { timeoutMs: durationMs(timeout) }),
+    ...(deadLetterSink && { deadLetterSink: readDestination(deadLetterSink, namespace) }),
+  };
+  if (result.timeoutMs === 0) throw new Error(`${delivery.path}.timeout is zero`);
+  delivery.done();
+  return result;
+}
+
+export function readSource(object: Fields): Source {
+  const { namespace, name } = readMetadata(object);
+  const spec = object.object('spec');
+  const mode = spec.optionalString('mode') ?? 'Reference';
+  if (mode !== 'Resource' && mode !== 'Reference') throw new Error(`${spec.path}: no such mode: ${mode}`);
+  const namespaces = spec.optionalObject('namespaceSelector');
+  namespaces?.done();
+  const source: Source = {
+    namespace,
+    name,
+    serviceAccount: spec.optionalString('serviceAccountName') ?? 'default',
+    mode,
+    allNamespaces: namespaces !== undefined,
+    resources: spec.objects('resources').map(readSourceResource),
+    sink: readDestination(spec.object('sink'), namespace),
+  };
+  spec.done();
+  object.done();
+  return source;
+}
+
+function readSourceResource(resource: Fields): SourceResource {
+  const selector = resource.optionalObject('selector');
+  const labels = Object.entries(selector?.map('matchLabels') ?? {}).map(([label, value]) => `${label}=${value}`);
+  const result = { apiVersion: resource.string('apiVersion'), kind: resource.string('kind'), labelSelector: labels.join(',') };
+  selector?.done();
+  resource.done();
+  return result;
+}
+
+/** A `ref` gives the address, a relative `uri` beside it the path; a `uri` alone is the address. */
+function readDestination(destination: Fields, ownNamespace: string): string {
+  const ref = destination.optionalObject('ref');
+  const uri = destination.optionalString('uri');
+  destination.done();
+  if (!ref) return new URL(uri ?? '').href;
+  const type = `${ref.string('apiVersion')} ${ref.string('kind')}`;
+  const name = ref.string('name');
+  const namespace = ref.optionalString('namespace') ?? ownNamespace;
+  ref.done();
+  return `${addressOf(type, namespace, name)}${uri ?? ''}`;
+}
+
+function addressOf(type: string, namespace: string, name: string): string {
+  if (type === 'serving.knative.dev/v1 Service') return `http://${serviceHost(namespace, name)}`;
+  if (type === 'eventing.knative.dev/v1 Broker') return `http://${INGRESS_HOST}/${namespace}/${name}`;
+  throw new Error(`the local Knative does not know the address of a ${type}`);
+}
+
+export interface Metadata {
+  namespace: string;
+  name: string;
+  annotations: Record<string, string>;
+}
+
+/** Also consumes what tells the kind, which the caller knows by now. */
+export function readMetadata(object: Fields): Metadata {
+  object.leave('apiVersion', 'kind', 'status');
+  const metadata = object.object('metadata');
+  metadata.leave('labels');
+  const result = { namespace: metadata.string('namespace'), name: metadata.string('name'), annotations: metadata.map('annotations') };
+  metadata.done();
+  return result;
+}

@@ -1,0 +1,45 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { close, listen, readBody } from './http.ts';
+
+/** A subscriber inside the test process, for the tests of the local Knative itself. */
+
+export interface Received {
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+  /** From `performance.now()`. */
+  at: number;
+  /** Whether the caller cut the connection before the answer. */
+  aborted: boolean;
+}
+
+export interface FakeAnswer {
+  status: number;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+export interface FakeFunction {
+  url: string;
+  received: Received[];
+  stop(): Promise<void>;
+}
+
+/** @param answer decides each request's answer; `undefined` leaves it open */
+export async function fakeFunction(
+  answer: (request: Received) => FakeAnswer | undefined | Promise<FakeAnswer | undefined>,
+): Promise<FakeFunction> {
+  const received: Received[] = [];
+  const server = createServer(async (request, response) => {
+    const body = (await readBody(request)).toString();
+    const record: Received = { path: request.url ?? '', headers: request.headers, body, at: performance.now(), aborted: false };
+    response.once('close', () => {
+      record.aborted = !response.writableFinished;
+    });
+    received.push(record);
+    const decided = await answer(record);
+    if (decided) response.writeHead(decided.status, decided.headers).end(decided.body);
+  });
+  const port = await listen(server);
+  return { url: `http://127.0.0.1:${port}`, received, stop: () => close(server) };
+}

@@ -1,0 +1,57 @@
+import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/**
+ * One request over a connection of its own: the double has no pool whose idle connections a function could close under it.
+ * @param signal aborts the connection, as the broker does at a delivery's timeout
+ * @throws the connection's error when there is no complete answer
+ */
+export function send(method: string, url: string, headers: OutgoingHttpHeaders, body: Buffer, signal?: AbortSignal): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const options = { method, agent: false, headers: { ...headers, 'content-length': body.length }, ...(signal && { signal }) };
+    const outgoing = request(url, options, (incoming) => {
+      readBody(incoming).then((answer) => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: answer }), reject);
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+/** @throws Error when the other side goes away in the middle */
+export async function readBody(message: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk);
+  if (!message.complete) throw new Error('the body ended early');
+  return Buffer.concat(chunks);
+}
+
+/** Listens on loopback; `port` 0 takes a free one. @returns the port */
+export function listen(server: Server, port = 0): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject);
+      resolve(portOf(server));
+    });
+  });
+}
+
+/** Stops listening and cuts what is open. */
+export function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+function portOf(server: Server): number {
+  const address: string | AddressInfo | null = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
+  return address.port;
+}

@@ -1,0 +1,45 @@
+/**
+ * A program that stands for an image in the tests of the local Knative. Its first argument is how it behaves.
+ * It is a function like those of this project: health paths, `POST /` answered with 204, a clean end at SIGTERM.
+ */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+
+const behaviour = process.argv[2] ?? 'plain';
+const started = Date.now();
+console.log(JSON.stringify({ msg: 'started', behaviour }));
+if (behaviour === 'broken') process.exit(1);
+if (behaviour === 'job') process.exit(process.env.FAILS === undefined ? 0 : 1);
+
+const held = new Set<(status: number) => void>();
+const server = createServer((request, response) => {
+  const url = new URL(request.url ?? '/', 'http://localhost');
+  const answer = (status: number, body = '') => void response.writeHead(status).end(body);
+  request.resume();
+  switch (url.pathname) {
+    case '/health/readiness':
+      return answer(behaviour === 'slow' && Date.now() - started < 300 ? 503 : 200);
+    case '/env':
+      return answer(200, JSON.stringify(process.env));
+    case '/file':
+      return answer(200, readFileSync(url.searchParams.get('path') ?? '', 'utf8'));
+    case '/hold':
+      return void held.add(answer);
+    case '/release':
+      for (const each of held) each(204);
+      return answer(204);
+    case '/exit':
+      return process.exit(3);
+    default:
+      console.log(JSON.stringify({ msg: 'event', type: request.headers['ce-type'], name: request.headers['ce-name'] }));
+      return answer(204);
+  }
+});
+server.listen(Number(process.env.PORT), '127.0.0.1');
+
+process.on('SIGTERM', () => {
+  if (behaviour === 'stubborn') return;
+  for (const each of held) each(503);
+  server.close(() => process.exit(0));
+  server.closeIdleConnections();
+});

@@ -1,0 +1,164 @@
+import { readMetadata } from './eventing.ts';
+import type { Fields } from './fields.ts';
+
+/** Pods as the manifests describe them: what of it can be had without a kubelet. */
+
+export interface Workload {
+  namespace: string;
+  /** The Service's or Job's name. */
+  name: string;
+  serviceAccount: string;
+  /** Whether the pod has its ServiceAccount's token. */
+  mountsToken: boolean;
+  args: string[];
+  env: Record<string, string>;
+  /** ConfigMaps whose data are environment variables as well; `env` wins. */
+  configMaps: string[];
+  secretVolumes: SecretVolume[];
+}
+
+export interface SecretVolume {
+  mountPath: string;
+  secret: string;
+}
+
+/** A Knative Service. */
+export interface FunctionModel {
+  workload: Workload;
+  readinessPath: string;
+  minScale: number;
+  /** Also the grace period between SIGTERM and SIGKILL. */
+  timeoutMs: number;
+  responseStartMs: number;
+}
+
+export interface JobModel {
+  workload: Workload;
+  /** Five fields, for a CronJob that isn't suspended. */
+  schedule?: string;
+  /** A run that falls due while one is under way is left out. */
+  forbidConcurrent?: boolean;
+}
+
+/** @param tokenless `namespace/name` of the ServiceAccounts that say that their token is not mounted */
+export function readFunction(object: Fields, tokenless: Set<string>): FunctionModel {
+  const { namespace, name, annotations } = readMetadata(object);
+  if (Object.keys(annotations).length > 0) throw new Error(`the local Knative does not know the annotations of ${object.path}`);
+  const spec = object.object('spec');
+  const template = spec.object('template');
+  const metadata = template.object('metadata');
+  const minScale = readScale(metadata);
+  metadata.done();
+  const revision = template.object('spec');
+  if (revision.number('containerConcurrency') !== 0) throw new Error(`${revision.path}: the local Knative knows no limit of concurrency`);
+  const model = {
+    timeoutMs: revision.number('timeoutSeconds') * 1000,
+    responseStartMs: revision.number('responseStartTimeoutSeconds') * 1000,
+    minScale,
+    ...readPod(revision, namespace, name, tokenless),
+  };
+  for (const each of [template, spec, object]) each.done();
+  return model;
+}
+
+function readScale(metadata: Fields): number {
+  const scaling = metadata.object('annotations');
+  if (scaling.string('autoscaling.knative.dev/max-scale') !== '1')
+    throw new Error(`${scaling.path}: the local Knative starts one process at most`);
+  scaling.leave('autoscaling.knative.dev/target');
+  const minScale = Number(scaling.string('autoscaling.knative.dev/min-scale'));
+  scaling.done();
+  return minScale;
+}
+
+export function readJob(object: Fields, tokenless: Set<string>): JobModel {
+  const { namespace, name } = readMetadata(object);
+  const spec = object.object('spec');
+  const model = readJobSpec(spec, namespace, name, tokenless);
+  object.done();
+  return model;
+}
+
+export function readCronJob(object: Fields, tokenless: Set<string>): JobModel {
+  const { namespace, name } = readMetadata(object);
+  const spec = object.object('spec');
+  spec.leave('startingDeadlineSeconds', 'successfulJobsHistoryLimit', 'failedJobsHistoryLimit');
+  const schedule = spec.string('schedule');
+  const suspended = spec.optionalBoolean('suspend') ?? false;
+  const forbidConcurrent = spec.optionalString('concurrencyPolicy') === 'Forbid';
+  const template = spec.object('jobTemplate');
+  const model = readJobSpec(template.object('spec'), namespace, name, tokenless);
+  for (const each of [template, spec, object]) each.done();
+  return { ...model, forbidConcurrent, ...(!suspended && { schedule }) };
+}
+
+function readJobSpec(spec: Fields, namespace: string, name: string, tokenless: Set<string>): JobModel {
+  spec.leave('backoffLimit', 'activeDeadlineSeconds', 'ttlSecondsAfterFinished');
+  const template = spec.object('template');
+  template.leave('metadata');
+  const { workload } = readPod(template.object('spec'), namespace, name, tokenless);
+  for (const each of [template, spec]) each.done();
+  return { workload };
+}
+
+function readPod(spec: Fields, namespace: string, name: string, tokenless: Set<string>): { workload: Workload; readinessPath: string } {
+  spec.leave('enableServiceLinks', 'restartPolicy', 'securityContext');
+  const serviceAccount = spec.optionalString('serviceAccountName') ?? 'default';
+  const mountsToken = spec.optionalBoolean('automountServiceAccountToken') ?? !tokenless.has(`${namespace}/${serviceAccount}`);
+  const secrets = new Map(spec.objects('volumes').map(readVolume));
+  const [container, second] = spec.objects('containers');
+  if (!container || second) throw new Error(`${spec.path}: the local Knative runs one container`);
+  spec.done();
+  const workload = { namespace, name, serviceAccount, mountsToken, ...readContainer(container, secrets) };
+  const readinessPath = readProbe(container, 'readinessProbe');
+  readProbe(container, 'livenessProbe');
+  container.done();
+  return { workload, readinessPath };
+}
+
+function readContainer(container: Fields, secrets: Map<string, string>): Pick<Workload, 'args' | 'env' | 'configMaps' | 'secretVolumes'> {
+  container.leave('name', 'image', 'resources', 'securityContext');
+  const secretVolumes = container.objects('volumeMounts').map((mount) => {
+    mount.leave('readOnly');
+    const secret = secrets.get(mount.string('name'));
+    const mountPath = mount.string('mountPath');
+    mount.done();
+    if (secret === undefined) throw new Error(`${mount.path} names no volume`);
+    return { mountPath, secret };
+  });
+  return { args: container.strings('args'), env: readEnv(container), configMaps: readEnvFrom(container), secretVolumes };
+}
+
+function readVolume(volume: Fields): [string, string] {
+  const secret = volume.object('secret');
+  const result: [string, string] = [volume.string('name'), secret.string('secretName')];
+  for (const each of [secret, volume]) each.done();
+  return result;
+}
+
+function readEnv(container: Fields): Record<string, string> {
+  const entries = container.objects('env').map((variable) => {
+    const entry = [variable.string('name'), variable.string('value')];
+    variable.done();
+    return entry;
+  });
+  return Object.fromEntries(entries);
+}
+
+function readEnvFrom(container: Fields): string[] {
+  return container.objects('envFrom').map((source) => {
+    const ref = source.object('configMapRef');
+    const name = ref.string('name');
+    for (const each of [ref, source]) each.done();
+    return name;
+  });
+}
+
+function readProbe(container: Fields, name: string): string {
+  const probe = container.optionalObject(name);
+  if (!probe) return '/';
+  const get = probe.object('httpGet');
+  const path = get.string('path');
+  for (const each of [get, probe]) each.done();
+  return path;
+}

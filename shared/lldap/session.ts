@@ -121,7 +121,7 @@ export function createSession({ http, credentials, logger }: SessionOptions): Se
 /** Neither a login nor a refresh changes what the operator is there for. */
 const READ = { mutation: false };
 
-async function readCredentials(credentials: () => Promise<Credentials>): Promise<Credentials> {
+export async function readCredentials(credentials: () => Promise<Credentials>): Promise<Credentials> {
   try {
     return await credentials();
   } catch (error) {

@@ -1,0 +1,42 @@
+import { LldapError } from './api.ts';
+
+/** What was going on when LDAP failed: a bind as the operator or as a user, the search for the base DN, a password's setting. */
+export type LdapStep = 'bind' | 'verify' | 'discover' | 'set';
+
+/**
+ * From what `ldapts` throws: a number as `code` is lldap's result code, a text one is Node's, and lost connections and
+ * timeouts are told by their text alone. No text is repeated: lldap's hold DNs, and both may hold more one day.
+ */
+export function ldapError(error: unknown, doing: LdapStep): LldapError {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (typeof code === 'number') return resultError(code, error, doing);
+  if (typeof code === 'string') return new LldapError('unavailable', `no connection to lldap's LDAP port (${code})`);
+  if (isAbout(error, 'Connection timeout')) return new LldapError('unavailable', "no connection to lldap's LDAP port in time");
+  const lost = { outcomeUnknown: doing === 'set' };
+  if (isAbout(error, 'Operation timed out')) return new LldapError('unavailable', "lldap's LDAP port does not answer in time", lost);
+  return new LldapError('unavailable', "the connection to lldap's LDAP port was lost", lost);
+}
+
+function resultError(code: number, error: unknown, doing: LdapStep): LldapError {
+  switch (code) {
+    case 1:
+      // lldap's answer to a password for somebody whom it does not have is an internal error.
+      if (isAbout(error, 'EntityNotFound')) return new LldapError('notFound', 'lldap does not have the user');
+      break;
+    case 34:
+    case 64:
+      return new LldapError('refused', "lldap's LDAP port does not accept the name made of the user id and the base DN");
+    case 49:
+      return new LldapError('unauthenticated', "lldap's LDAP port refuses the credentials of the operator");
+    case 50:
+      return new LldapError('unauthorized', "lldap does not allow the operator's account to set this password: it must be in lldap_admin");
+    case 51:
+    case 52:
+      return new LldapError('unavailable', `lldap's LDAP port is not ready (result ${code})`);
+  }
+  return new LldapError('unforeseen', `lldap's LDAP port answers with an error (result ${code})`, { outcomeUnknown: doing === 'set' });
+}
+
+function isAbout(error: unknown, text: string): boolean {
+  return error instanceof Error && error.message.includes(text);
+}

@@ -1,0 +1,169 @@
+import type { BerWriter, Client } from 'ldapts';
+import { createLimiter } from '../concurrency.ts';
+import type { Log } from '../log.ts';
+import { foldId } from '../reconcile/names.ts';
+import { LldapError, type LldapPasswords } from './api.ts';
+import { type LdapStep, ldapError } from './ldap-errors.ts';
+import { type Credentials, readCredentials } from './session.ts';
+
+export interface LldapPasswordsOptions {
+  /** `ldap://` or `ldaps://`; lldap has no StartTLS. */
+  url: string;
+  /** PEM certificates to trust for ldaps, instead of the system's. */
+  ca?: string;
+  /** Asked of lldap, once per process, when not given. */
+  baseDn?: string;
+  /** Read anew for each bind. */
+  credentials: () => Promise<Credentials>;
+  /** For waiting for a turn, for connecting, and for each operation. */
+  timeoutMs?: number;
+  logger: Log;
+}
+
+const PASSWORD_MODIFY = '1.3.6.1.4.1.4203.1.11.1';
+/** Each costs lldap's only thread 70 ms, in which it does nothing else. */
+const AT_ONCE = 2;
+/** An idle LDAP connection holds up lldap's end by half a minute. */
+const IDLE_MS = 2000;
+/** From 60,000 bytes on lldap drops the connection. */
+const MOST_BYTES = 32_000;
+
+/** See {@link LldapPasswords}. Nothing is loaded or connected before the first call. */
+export function createLldapPasswords(options: LldapPasswordsOptions): LldapPasswords {
+  const { url, ca, credentials, logger, timeoutMs = 5000 } = options;
+  const limit = createLimiter(AT_ONCE);
+  let baseDn = options.baseDn === undefined ? undefined : foldId(options.baseDn.trim());
+  let shared: Promise<Client> | undefined;
+  let users = 0;
+  let idle: NodeJS.Timeout | undefined;
+
+  /** One of the few at once; what waited too long is not begun, or a lldap that hangs would hold up its callers for minutes. */
+  const turn = <T>(work: () => Promise<T>): Promise<T> => {
+    const asked = performance.now();
+    return limit(async () => {
+      if (performance.now() - asked > timeoutMs)
+        throw new LldapError('unavailable', "lldap's LDAP port is too slow for the passwords that wait");
+      return await work();
+    });
+  };
+
+  const connection = async (): Promise<Client> => {
+    const { Client } = await import('ldapts');
+    return new Client({ url, timeout: timeoutMs, connectTimeout: timeoutMs, ...(ca === undefined ? {} : { tlsOptions: { ca } }) });
+  };
+
+  /** lldap splits names at `,` and `=` and knows no escaping; and an upper-case letter in a DN can end the connection. */
+  const dnOf = async (client: Client, userId: string): Promise<string> => {
+    if (/[,=\\]/.test(userId)) throw new LldapError('refused', "lldap's LDAP port cannot be asked about a user id with a comma, = or \\");
+    baseDn ??= foldId(await step('discover', discover(client)));
+    return `uid=${foldId(userId)},ou=people,${baseDn}`;
+  };
+
+  const bindAsOperator = async (): Promise<Client> => {
+    const { username, password } = await readCredentials(credentials);
+    const client = await connection();
+    try {
+      await step('bind', client.bind(await dnOf(client, username), password));
+    } catch (error) {
+      await client.unbind();
+      throw error;
+    }
+    logger.debug('bound to lldap over LDAP');
+    return client;
+  };
+
+  const closeShared = async (): Promise<void> => {
+    clearTimeout(idle);
+    const closing = shared;
+    shared = undefined;
+    // One that could not be opened was told to those who waited for it.
+    await closing?.then((client) => client.unbind()).catch(() => undefined);
+  };
+
+  /** The one connection bound as the operator; opened again when it was lost. */
+  const boundClient = async (): Promise<Client> => {
+    const current = shared;
+    const client = await current;
+    if (client?.isConnected) return client;
+    // Whoever comes first here opens it for the others.
+    if (shared === current) {
+      const opening = bindAsOperator();
+      shared = opening;
+      opening.catch(() => {
+        if (shared === opening) shared = undefined;
+      });
+    }
+    return await (shared ?? boundClient());
+  };
+
+  const withShared = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
+    clearTimeout(idle);
+    users += 1;
+    try {
+      return await work(await boundClient());
+    } finally {
+      users -= 1;
+      if (users === 0) idle = setTimeout(() => void closeShared(), IDLE_MS).unref();
+    }
+  };
+
+  return {
+    async set(userId, password) {
+      if (Buffer.byteLength(password) > MOST_BYTES) throw new LldapError('refused', `the password is longer than ${MOST_BYTES} bytes`);
+      await turn(() =>
+        withShared(async (client) => {
+          const { BerWriter } = await import('ldapts');
+          const value = passwordModify(new BerWriter(), await dnOf(client, userId), password);
+          await step('set', client.exop(PASSWORD_MODIFY, value));
+          logger.debug('set a password in lldap', { user: userId });
+        }),
+      );
+    },
+    async verify(userId, password) {
+      // After a failed bind lldap goes on with the identity before: a connection for each, bound once.
+      return await turn(async () => {
+        const client = await connection();
+        try {
+          await step('verify', client.bind(await dnOf(client, userId), password));
+          return true;
+        } catch (error) {
+          if (error instanceof LldapError && error.kind === 'unauthenticated') return false;
+          throw error;
+        } finally {
+          await client.unbind();
+        }
+      });
+    },
+    async check() {
+      await turn(async () => await (await bindAsOperator()).unbind());
+    },
+    close: closeShared,
+  };
+}
+
+async function step<T>(doing: LdapStep, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof LldapError ? error : ldapError(error, doing);
+  }
+}
+
+/** From the root entry, which may be read without a bind. */
+async function discover(client: Client): Promise<string> {
+  const { searchEntries } = await client.search('', { scope: 'base', filter: '(objectClass=*)', attributes: ['defaultNamingContext'] });
+  const found = searchEntries[0]?.defaultNamingContext;
+  if (typeof found !== 'string' || found === '')
+    throw new LldapError('unavailable', "lldap's LDAP port names no base DN: give it as a setting");
+  return found;
+}
+
+/** RFC 3062: `SEQUENCE { userIdentity [0], newPasswd [2] }`. */
+function passwordModify(writer: BerWriter, dn: string, password: string): Buffer {
+  writer.startSequence();
+  writer.writeString(dn, 0x80);
+  writer.writeString(password, 0x82);
+  writer.endSequence();
+  // With NODE_DEBUG=ldapts, ldapts prints its requests as JSON.
+  return Object.assign(Buffer.from(writer.buffer), { toJSON: () => 'hidden' });
+}

@@ -1,0 +1,227 @@
+import { fold, type Target } from './definitions.ts';
+import { emptyState, type Group, type State, type User } from './state.ts';
+import { badValue, DATABASE_TEXTS, type Dialect, NONE_UPDATED, notDefined, notFound, Refusal, readOnly } from './texts.ts';
+import { normalised, timestamp, uuidOf } from './values.ts';
+
+export interface AttributeInput {
+  name: string;
+  value: string[];
+}
+
+export interface UserInput {
+  id: string;
+  email?: string | null;
+  displayName?: string | null;
+  firstName?: string | null;
+  lastName?: string | null;
+  avatar?: string | null;
+  attributes?: AttributeInput[] | null;
+}
+
+export interface UserUpdate extends Omit<UserInput, 'attributes'> {
+  insertAttributes?: AttributeInput[] | null;
+  removeAttributes?: string[] | null;
+}
+
+export interface GroupInput {
+  displayName: string;
+  attributes?: AttributeInput[] | null;
+}
+
+export interface GroupUpdate {
+  id: number;
+  displayName?: string | null;
+  insertAttributes?: AttributeInput[] | null;
+  removeAttributes?: string[] | null;
+}
+
+/** Users, groups and memberships with lldap's rules for them; knows nothing of who asks. Throws {@link Refusal}. */
+export class Directory {
+  state: State = emptyState();
+  readonly #dialect: Dialect;
+
+  constructor(dialect: Dialect) {
+    this.#dialect = dialect;
+  }
+
+  get texts() {
+    return DATABASE_TEXTS[this.#dialect];
+  }
+
+  user(id: string): User {
+    const user = this.state.users.get(fold(id));
+    if (user === undefined) throw new Refusal(notFound(fold(id)));
+    return user;
+  }
+
+  group(id: number): Group {
+    const group = this.state.groups.get(id);
+    if (group === undefined) throw new Refusal(notFound(`GroupId(${id})`));
+    return group;
+  }
+
+  groupsOf(userId: string): Group[] {
+    return [...this.state.groups.values()].filter(({ members }) => members.has(userId));
+  }
+
+  createUser(input: UserInput): User {
+    const { mail, display_name, ...rest } = this.#values('user', input.attributes ?? []);
+    const attributes = { ...fields(input), ...rest };
+    const email = input.email ?? mail?.[0];
+    if (email === undefined) throw new Refusal('Email is required when creating a new user');
+    const id = fold(input.id);
+    const emailTaken = this.#emailTaken(email);
+    // When both are taken, SQLite names the e-mail and Postgres the id.
+    if (emailTaken && (this.#dialect === 'sqlite' || !this.state.users.has(id))) throw new Refusal(this.texts.emailExists);
+    if (this.state.users.has(id)) throw new Refusal(this.texts.userExists);
+    const createdAt = timestamp();
+    const user: User = {
+      id,
+      uuid: uuidOf(id, createdAt),
+      email,
+      displayName: (input.displayName ?? display_name?.[0]) || undefined,
+      createdAt,
+      modifiedAt: createdAt,
+      passwordModifiedAt: createdAt,
+      password: undefined,
+      attributes: new Map(Object.entries(attributes)),
+    };
+    this.state.users.set(id, user);
+    return user;
+  }
+
+  updateUser(input: UserUpdate): void {
+    const { mail, display_name, ...rest } = this.#values('user', input.insertAttributes ?? [], isCleared);
+    const removed = this.#removed('user', input.removeAttributes ?? []);
+    const user = this.state.users.get(fold(input.id));
+    if (user === undefined) throw new Refusal(NONE_UPDATED);
+    const email = input.email ?? (mail?.[0] || undefined);
+    if (email !== undefined && this.#emailTaken(email, user)) throw new Refusal(this.texts.emailExistsOnUpdate);
+
+    if (email !== undefined) user.email = email;
+    if (removed.includes('display_name')) user.displayName = undefined;
+    const displayName = input.displayName ?? display_name?.[0];
+    if (displayName !== undefined) user.displayName = displayName || undefined;
+    const written = Object.entries({ ...fields(input), ...rest });
+    for (const name of [...removed, ...written.filter(([, value]) => isCleared(value)).map(([name]) => name)]) user.attributes.delete(name);
+    for (const [name, value] of written.filter(([, value]) => !isCleared(value))) user.attributes.set(name, value);
+    user.modifiedAt = timestamp();
+  }
+
+  deleteUser(id: string): void {
+    if (!this.state.users.delete(fold(id))) throw new Refusal(notFound(`No such user: '${fold(id)}'`));
+    for (const group of this.state.groups.values()) group.members.delete(fold(id));
+    for (const [token, owner] of this.state.refreshTokens) if (owner === fold(id)) this.state.refreshTokens.delete(token);
+  }
+
+  createGroup(input: GroupInput): Group {
+    const attributes = this.#values('group', input.attributes ?? []);
+    if (attributes.display_name !== undefined) throw new Refusal('Internal error: `display_name is no attribute of a new group`');
+    const id = this.state.nextGroupId;
+    if (this.#dialect === 'postgres') this.state.nextGroupId += 1;
+    if (this.#nameTaken(input.displayName)) throw new Refusal(this.texts.groupExists);
+    this.state.nextGroupId = id + 1;
+    const createdAt = timestamp();
+    const group: Group = {
+      id,
+      uuid: uuidOf(input.displayName, createdAt),
+      displayName: input.displayName,
+      createdAt,
+      modifiedAt: createdAt,
+      attributes: new Map(Object.entries(attributes)),
+      members: new Set(),
+    };
+    this.state.groups.set(id, group);
+    return group;
+  }
+
+  updateGroup(input: GroupUpdate): void {
+    const { display_name, ...attributes } = this.#values('group', input.insertAttributes ?? []);
+    const removed = this.#removed('group', input.removeAttributes ?? []);
+    const group = this.state.groups.get(input.id);
+    if (group === undefined) throw new Refusal(NONE_UPDATED);
+    const displayName = input.displayName ?? display_name?.[0];
+    if (displayName !== undefined && this.#nameTaken(displayName, group)) throw new Refusal(this.texts.groupExistsOnRename);
+
+    if (displayName !== undefined) group.displayName = displayName;
+    for (const name of removed) group.attributes.delete(name);
+    for (const [name, value] of Object.entries(attributes)) group.attributes.set(name, value);
+    group.modifiedAt = timestamp();
+  }
+
+  deleteGroup(id: number): void {
+    if (!this.state.groups.delete(id)) throw new Refusal(notFound(`No such group: '${id}'`));
+  }
+
+  addMember(userId: string, groupId: number): void {
+    const group = this.state.groups.get(groupId);
+    if (!this.state.users.has(fold(userId))) throw new Refusal(this.texts.noUserToJoin);
+    if (group === undefined) throw new Refusal(this.texts.noGroupToJoin);
+    if (group.members.has(fold(userId))) throw new Refusal(this.texts.memberExists);
+    group.members.add(fold(userId));
+    group.modifiedAt = timestamp();
+  }
+
+  removeMember(userId: string, groupId: number): void {
+    const group = this.state.groups.get(groupId);
+    if (!group?.members.delete(fold(userId))) throw new Refusal(notFound(`No such membership: '${fold(userId)}' -> ${groupId}`));
+    group.modifiedAt = timestamp();
+  }
+
+  /** Deletes a definition's values; the definition itself is gone already. */
+  dropValues(target: Target, name: string): void {
+    const objects = target === 'user' ? this.state.users.values() : this.state.groups.values();
+    for (const { attributes } of objects) attributes.delete(name);
+  }
+
+  #emailTaken(email: string, by?: User): boolean {
+    return [...this.state.users.values()].some((user) => user !== by && user.email.toLowerCase() === email.toLowerCase());
+  }
+
+  #nameTaken(name: string, by?: Group): boolean {
+    return [...this.state.groups.values()].some((group) => group !== by && group.displayName.toLowerCase() === name.toLowerCase());
+  }
+
+  /** The values as they will be stored; the last of two of one name wins. */
+  #values(target: Target, inputs: AttributeInput[], kept?: (value: string[]) => boolean): Record<string, string[]> {
+    const values: Record<string, string[]> = {};
+    for (const { name: given, value } of inputs) {
+      const name = fold(given);
+      const found = this.state.definitions[target].get(name);
+      if (found === undefined) throw new Refusal(notDefined(name));
+      if (found.isReadonly) throw new Refusal(readOnly(name));
+      values[name] = kept?.(value) === true ? value : normalised(name, found.attributeType, found.isList, value);
+    }
+    return values;
+  }
+
+  #removed(target: Target, names: string[]): string[] {
+    return names.map((given) => {
+      const name = fold(given);
+      const found = this.state.definitions[target].get(name);
+      if (found === undefined) {
+        const which = target === 'user' ? 'User' : 'Group';
+        throw new Refusal(`Internal error: \`${which} attribute name ${name} doesn't exist in the schema, yet it was to be removed\``);
+      }
+      if (found.isReadonly) throw new Refusal(readOnly(name));
+      return name;
+    });
+  }
+}
+
+/** What clears an attribute of a user, whatever its type; a new user's or a group's is stored with an empty text. */
+function isCleared(value: string[]): boolean {
+  return value.length === 1 && value[0] === '';
+}
+
+/** The fields that are attributes in the database; an attribute of the same name in the input wins over them. */
+function fields(input: UserInput | UserUpdate): Record<string, string[]> {
+  const values: Record<string, string[]> = {};
+  if (input.firstName != null) values.first_name = [input.firstName];
+  if (input.lastName != null) values.last_name = [input.lastName];
+  if (input.avatar != null) {
+    if (input.avatar !== '' && !input.avatar.startsWith('/9j/')) throw new Refusal(badValue('avatar'));
+    values.avatar = [input.avatar];
+  }
+  return values;
+}

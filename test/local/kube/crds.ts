@@ -4,7 +4,8 @@ import { type KindName, PLURALS, type ResourceOf } from '../../../shared/kube/re
 import { API_VERSION, INSTANCE_LABEL } from '../../../shared/names.ts';
 import type { Cluster } from './cluster.ts';
 
-const FOLDER = join(import.meta.dirname, '../../../crds');
+/** The four kinds and the label policy. */
+export const CRD_FOLDER = join(import.meta.dirname, '../../../crds');
 const IN_EFFECT_WITHIN_MS = 60_000;
 
 /** The least that each kind's spec can be. */
@@ -21,7 +22,7 @@ export const LEAST_SPEC: { [K in KindName]: ResourceOf[K]['spec'] } = {
  * @throws Error with what the API server said
  */
 export async function installCrds(cluster: Cluster): Promise<void> {
-  await cluster.apply(FOLDER);
+  await cluster.apply(CRD_FOLDER);
   await Promise.all((Object.keys(PLURALS) as KindName[]).map((kind) => policyHolds(cluster, kind)));
 }
 

@@ -1,0 +1,41 @@
+import { LEAST_SPEC } from '../local/kube/crds.ts';
+import {
+  ACCEPTED,
+  ATTRIBUTES,
+  attributes,
+  COMMON,
+  changeTable,
+  createTable,
+  type Row,
+  useBench,
+  writtenByLldapAlone,
+} from './crds-support.ts';
+
+const IDENTITY: Row[] = [
+  ['a displayName with spaces, commas and umlauts', { displayName: 'Küche, Süd / 2. OG' }, ACCEPTED],
+  ['a displayName of 128 characters', { displayName: 'ä'.repeat(128) }, ACCEPTED],
+  ['a displayName of 129 characters', { displayName: 'a'.repeat(129) }, 'spec.displayName: Too long: may not be more than 128'],
+  ['an empty displayName', { displayName: '' }, 'spec.displayName in body should be at least 1 chars long'],
+  ['a displayName of two lines', { displayName: 'a\nb' }, 'spec.displayName in body should match'],
+  ['no displayName', { displayName: undefined }, 'spec.displayName: Required value'],
+  ...['display_name', 'DisplayName'].map(
+    (name): Row => [
+      `the attribute ${name}`,
+      attributes(name),
+      "spec.attributes[0].name: Forbidden: the group's name belongs into spec.displayName; remove it from the attributes",
+    ],
+  ),
+  ...writtenByLldapAlone('group_id', 'uuid', 'creation_date', 'Modified_Date'),
+];
+
+const CHANGES: Row[] = [
+  ['its displayName, which renames the group', { displayName: 'Another' }, ACCEPTED],
+  ['everything else', { ...attributes('floor'), suspend: true, deletionPolicy: 'Delete' }, ACCEPTED],
+];
+
+describe('an LldapGroup', () => {
+  const bench = useBench('crds-group');
+  const least = LEAST_SPEC.LldapGroup;
+  createTable(bench, 'LldapGroup', least, [...IDENTITY, ...ATTRIBUTES, ...COMMON]);
+  changeTable(bench, 'LldapGroup', least, CHANGES);
+});

@@ -1,0 +1,77 @@
+import { strict as assert } from 'node:assert';
+import type { KindName } from '../../shared/kube/resources.ts';
+import { LEAST_SPEC } from '../local/kube/crds.ts';
+import { ACCEPTED, type Bench, judge, useBench } from './crds-support.ts';
+
+const READY = { type: 'Ready', status: 'False', reason: 'Taken', message: 'the name is taken', lastTransitionTime: '2026-11-29T12:00:00Z' };
+
+async function createWithStatus(bench: Bench, kind: KindName, spec: object, status: object): Promise<string> {
+  const name = await bench.create(kind, spec);
+  const options = { body: { status }, contentType: 'application/merge-patch+json' };
+  assert.equal(judge(await bench.cluster.request('PATCH', `${bench.path(kind, name)}/status`, options)), ACCEPTED);
+  return name;
+}
+
+/** Cells are divided by two spaces or more. */
+const cells = (line = '') => line.trim().split(/ {2,}/);
+
+describe('kubectl get', () => {
+  const bench = useBench('crds-columns');
+  const expected: Record<KindName, [columns: string[], values: string[]]> = {
+    LldapUser: [['USERNAME'], ['probe']],
+    LldapGroup: [['DISPLAY NAME'], ['probe']],
+    LldapMembership: [
+      ['USER', 'GROUP'],
+      ['probe', 'probe'],
+    ],
+    LldapAttributeSchema: [
+      ['ATTRIBUTE', 'TYPE', 'TARGET'],
+      ['probe', 'String', 'User'],
+    ],
+  };
+
+  for (const kind of Object.keys(expected) as KindName[]) {
+    it(`shows what an ${kind} is, whether it is ready, why not and how old it is; with -o wide also the message`, async () => {
+      const name = await createWithStatus(bench(), kind, LEAST_SPEC[kind], { conditions: [READY] });
+      const get = async (...more: string[]) => {
+        const { stdout } = await bench().cluster.kubectl(['get', kind, name, '-n', bench().namespace, ...more]);
+        return stdout.split('\n').map(cells);
+      };
+      const [columns, values] = expected[kind];
+      const [header, row] = await get();
+      assert.deepEqual(header, ['NAME', ...columns, 'READY', 'REASON', 'AGE']);
+      assert.deepEqual(row?.slice(0, -1), [name, ...values, 'False', 'Taken']);
+      assert.match(row?.at(-1) ?? '', /^\d+[smh]/);
+      const [wideHeader, wideRow] = await get('-o', 'wide');
+      assert.deepEqual(wideHeader, [...(header ?? []), 'MESSAGE']);
+      assert.equal(wideRow?.at(-1), 'the name is taken');
+    });
+  }
+});
+
+describe('a field selector', () => {
+  const bench = useBench('crds-selectors');
+  const selections: [kind: KindName, spec: object, status: object, selector: string][] = [
+    ['LldapUser', { passwordSecretRef: { name: 'bob-password', key: 'p' } }, {}, 'spec.passwordSecretRef.name=bob-password'],
+    ['LldapUser', {}, { nameKey: 'bob' }, 'status.nameKey=bob'],
+    ['LldapUser', {}, { uuid: '6e7b7a8c' }, 'status.uuid=6e7b7a8c'],
+    ['LldapGroup', {}, { nameKey: 'a=b, c\\d ä' }, 'status.nameKey=a\\=b\\, c\\\\d ä'],
+    ['LldapGroup', {}, { uuid: '6e7b7a8c' }, 'status.uuid=6e7b7a8c'],
+    ['LldapMembership', {}, { userKey: 'bob' }, 'status.userKey=bob'],
+    ['LldapMembership', {}, { groupKey: 'team ä' }, 'status.groupKey=team ä'],
+  ];
+
+  for (const [kind, spec, status, selector] of selections) {
+    it(`finds an ${kind} by ${selector} in all namespaces, and nothing else`, async () => {
+      const name = await createWithStatus(bench(), kind, { ...LEAST_SPEC[kind], ...spec }, status);
+      await createWithStatus(bench(), kind, LEAST_SPEC[kind], {});
+      const path = bench().path(kind).replace(`/namespaces/${bench().namespace}`, '');
+      const { body } = await bench().cluster.request('GET', `${path}?fieldSelector=${encodeURIComponent(selector)}`);
+      const { items } = body as { items: { metadata: { name: string } }[] };
+      assert.deepEqual(
+        items.map(({ metadata }) => metadata.name),
+        [name],
+      );
+    });
+  }
+});

@@ -14,6 +14,7 @@ import { LEAST_SPEC } from '../local/kube/crds.ts';
 import { ACCEPTED, type Bench, judge, useBench } from './crds-support.ts';
 
 const KINDS = Object.keys(PLURALS) as KindName[];
+const REF = { name: 'bob-password', key: 'password' };
 const READY: Condition = {
   type: 'Ready',
   status: 'True',
@@ -40,11 +41,18 @@ const STATUS: {
     ...COMMON,
     nameKey: 'b'.repeat(64),
     uuid: '6e7b7a8c-77c7-3c5c-9a35-7a0a8f3b2f10',
+    origin: 'created',
     passwordHash: `v1:${'0'.repeat(8)}:${'f'.repeat(64)}`,
     passwordModifiedAt: '2026-11-29T16:01:31.246161677+00:00',
   },
   // Lower case can be longer than what it was made from.
-  LldapGroup: { ...COMMON, nameKey: 'İ'.repeat(128).toLowerCase(), groupId: 2 ** 31 - 1, uuid: '6e7b7a8c-77c7-3c5c-9a35-7a0a8f3b2f10' },
+  LldapGroup: {
+    ...COMMON,
+    nameKey: 'İ'.repeat(128).toLowerCase(),
+    groupId: 2 ** 31 - 1,
+    uuid: '6e7b7a8c-77c7-3c5c-9a35-7a0a8f3b2f10',
+    origin: 'adopted',
+  },
   LldapMembership: {
     ...COMMON,
     userKey: 'b'.repeat(255),
@@ -110,25 +118,19 @@ describe('the custom resources', () => {
     });
   }
 
-  it('have defaults for what the spec leaves out, and none for the deletion policy', async () => {
-    const specs = await Promise.all(
-      KINDS.map(async (kind) => {
-        const body = bench().manifest(kind, {
-          ...LEAST_SPEC[kind],
-          ...(kind === 'LldapUser' && { passwordPolicy: undefined, passwordSecretRef: REF }),
-        });
-        const answer = await bench().cluster.request('POST', `${bench().path(kind)}?dryRun=All`, { body });
-        const { spec } = answer.body as { spec: object };
-        return Object.fromEntries(Object.entries(spec).filter(([field]) => !(field in body.spec)));
-      }),
-    );
-    assert.deepEqual(specs, [
-      { passwordPolicy: 'Manage', suspend: false },
-      { suspend: false },
-      { suspend: false },
-      { isEditable: false, isList: false, isVisible: false, suspend: false },
-    ]);
-  });
+  const DEFAULTS: Record<KindName, object> = {
+    LldapUser: { suspend: false, passwordPolicy: 'Manage' },
+    LldapGroup: { suspend: false },
+    LldapMembership: { suspend: false },
+    LldapAttributeSchema: { suspend: false, isList: false, isVisible: false, isEditable: false },
+  };
+  for (const kind of KINDS) {
+    it(`default what the spec of an ${kind} leaves out, but not the deletion policy`, async () => {
+      const spec = kind === 'LldapUser' ? { username: 'bob', email: 'bob@example.com', passwordSecretRef: REF } : LEAST_SPEC[kind];
+      const answer = await bench().cluster.request('POST', bench().path(kind), { body: bench().manifest(kind, spec) });
+      assert.deepEqual((answer.body as { spec: unknown }).spec, { ...spec, ...DEFAULTS[kind] });
+    });
+  }
 
   it('explain every field to kubectl', async () => {
     const { body } = await bench().cluster.request('GET', `/openapi/v3/apis/${API_VERSION}`);
@@ -140,7 +142,7 @@ describe('the custom resources', () => {
     });
     assert.deepEqual(mute, []);
     const { stdout } = await bench().cluster.kubectl(['explain', 'llu.spec.passwordPolicy']);
-    assert.match(stdout, /ENUM:\s+Ignore\s+InitialOnly\s+Manage/);
+    assert.match(stdout, /ENUM:\s+Manage\s+InitialOnly\s+Ignore/);
     assert.match(stdout, /InitialOnly\s+sets it once/);
   });
 
@@ -154,8 +156,6 @@ describe('the custom resources', () => {
     await assert.rejects(bench().cluster.apply(manifest), /unknown field "spec.firstname"/);
   });
 });
-
-const REF = { name: 'bob-password', key: 'password' };
 
 interface Schema {
   description?: string;

@@ -69,6 +69,8 @@ export interface LldapUserStatus extends CommonStatus {
   nameKey?: string;
   /** lldap's uuid; selectable. */
   uuid?: string;
+  /** Whether the operator made the object; repeated from the mark, in case that is lost. */
+  origin?: 'created' | 'adopted';
   passwordHash?: string;
   passwordModifiedAt?: string;
 }
@@ -84,6 +86,8 @@ export interface LldapGroupStatus extends CommonStatus {
   groupId?: number;
   /** lldap's uuid; selectable. */
   uuid?: string;
+  /** Whether the operator made the object; repeated from the mark, in case that is lost. */
+  origin?: 'created' | 'adopted';
 }
 
 export interface LldapMembershipSpec extends CommonSpec {

@@ -1,0 +1,53 @@
+import { isReady } from '../../shared/reconcile/decide.ts';
+import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
+import { declaredName, refOf } from '../../shared/reconcile/names.ts';
+import { targetOf, usersOf } from '../../shared/reconcile/wake.ts';
+import { desired, type Observed, plan, planDeletion, type Step } from './plan.ts';
+
+type SchemaWork = Work<'LldapAttributeSchema'>;
+
+/** Definitions of custom attributes. */
+export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observed, Step> = {
+  name: 'LldapAttributeSchema',
+  refuse: () => undefined,
+  unchanged: async () => true,
+  hasDependencies: () => false,
+  depend: async () => undefined,
+  observe: readDefinition,
+  plan,
+  async observeDeletion(work) {
+    const { io, resource } = work;
+    const name = declaredName(resource);
+    const others = (await io.lookup.schemas()).filter(
+      (s) =>
+        s.metadata.uid !== resource.metadata.uid &&
+        s.metadata.deletionTimestamp === undefined &&
+        s.spec.target === resource.spec.target &&
+        declaredName(s) === name,
+    );
+    const [user] = await using(io, work);
+    return { ...(await readDefinition(work)), alsoDeclared: others.length > 0, ...(user && { usedBy: `The ${user.kind} ${refOf(user)}` }) };
+  },
+  planDeletion,
+  async apply(step, { io, resource, draft }) {
+    const { target } = resource.spec;
+    const name = declaredName(resource);
+    if (step.do === 'delete') return io.lldap.deleteAttribute(target, name);
+    await io.lldap.addAttribute(target, { name, ...desired(resource) });
+    draft.created = true;
+  },
+  describe: (step) => (step.do === 'create' ? 'defined the attribute' : 'deleted the attribute'),
+  async dependants(work, { becameReady }) {
+    if (!becameReady) return [];
+    return (await using(work.io, work)).filter((r) => !isReady(r)).map(targetOf);
+  },
+};
+
+async function readDefinition({ io, resource }: SchemaWork): Promise<Observed> {
+  const definition = (await io.lldap.schema())[resource.spec.target].find((a) => a.name === declaredName(resource));
+  return definition ? { definition } : {};
+}
+
+function using(io: Io, { resource }: SchemaWork) {
+  return usersOf(io, resource.spec.target === 'User' ? 'LldapUser' : 'LldapGroup', declaredName(resource));
+}

@@ -1,0 +1,109 @@
+import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
+import { MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
+import { hasFinalizer, isReady } from '../../shared/reconcile/decide.ts';
+import { findDefinitions } from '../../shared/reconcile/definitions.ts';
+import type { Kind, Work } from '../../shared/reconcile/kind.ts';
+import { findOwner } from '../../shared/reconcile/lookup.ts';
+import { type Mark, markOf } from '../../shared/reconcile/mark.ts';
+import { declaredName, foldGroupName, isBuiltInGroup, isVirtual, refOf } from '../../shared/reconcile/names.ts';
+import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
+import { builtIn, hasName, markText, type Observed, plan, planDeletion, type Step } from './plan.ts';
+
+type GroupWork = Work<'LldapGroup'>;
+
+/** Groups: known by their id and uuid, so that a new name renames and a restored lldap misleads nobody. */
+export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
+  name: 'LldapGroup',
+  ignores: (resource, policy) => isVirtual(resource, policy.operatorNamespace),
+  refuse: ({ spec }) => (isBuiltInGroup(spec.displayName) ? builtIn(spec.displayName) : undefined),
+  unchanged: async () => true,
+  hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
+  depend: ({ io, resource }) => findDefinitions(io, 'Group', resource.spec.attributes),
+  async observe(work, definitions, sought) {
+    const recorded = await readRecorded(work);
+    // Without our finalizer no earlier pass can have made a group, and the list is costly.
+    if (!sought && (recorded || !hasFinalizer(work.resource))) return { definitions, ...(await owned(work, recorded)) };
+    const { found, holder } = await seek(work);
+    const group = recorded ?? found;
+    return {
+      definitions,
+      ...(await owned(work, group)),
+      ...(holder && { nameHolder: { id: holder.id, owner: ownerText(markOf(holder)) } }),
+    };
+  },
+  plan,
+  async observeDeletion(work) {
+    const group = (await readRecorded(work)) ?? (await seek(work)).found;
+    return { definitions: new Map(), ...(await owned(work, group)) };
+  },
+  planDeletion,
+  apply,
+  describe: (step) => DESCRIPTIONS[step.do],
+  async dependants({ io, resource, draft }, { becameReady, gone }) {
+    const name = declaredName(resource);
+    const before = resource.status?.nameKey ?? name;
+    if (gone) return [...(await joinedBy(io, { groupKey: name }, () => true)), ...(await contenders(io, resource, name))];
+    const renamed = before !== name;
+    if (!becameReady && !renamed && resource.status?.uuid === draft.uuid) return [];
+    const waiting = await joinedBy(io, { groupKey: name }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== draft.uuid);
+    if (!renamed) return waiting;
+    return [...waiting, ...(await joinedBy(io, { groupKey: before }, () => true)), ...(await contenders(io, resource, before))];
+  },
+};
+
+const DESCRIPTIONS: Record<Step['do'], string> = {
+  create: 'created the group',
+  update: 'updated the group',
+  delete: 'deleted the group',
+};
+
+/** The recorded group is meant only if id and uuid both match: a restored lldap gives ids anew. */
+async function readRecorded({ io, draft }: GroupWork): Promise<LldapGroupAccount | undefined> {
+  if (draft.groupId === undefined) return undefined;
+  const group = await io.lldap.group(draft.groupId);
+  return group?.uuid === draft.uuid ? group : undefined;
+}
+
+/** By mark, then by name, in one list that all who wait share; there is no query by name. */
+async function seek({ io, resource, policy }: GroupWork): Promise<{ found?: LldapGroupAccount; holder?: LldapGroupAccount }> {
+  const groups = await io.lookup.groups();
+  const marked = groups.find((group) => {
+    const mark = markOf(group);
+    return mark?.instance === policy.instance && `${mark.namespace}/${mark.name}` === refOf(resource);
+  });
+  const holder = groups.find((group) => hasName(group, resource));
+  const found = marked ?? holder;
+  return { ...(found && { found }), ...(holder && { holder }) };
+}
+
+async function owned(
+  { io, resource, policy }: GroupWork,
+  group: LldapGroupAccount | undefined,
+): Promise<Pick<Observed, 'group' | 'owner'>> {
+  if (!group) return {};
+  const object = { uuid: group.uuid, name: foldGroupName(group.displayName), mark: markOf(group) };
+  return { group, owner: await findOwner(io.lookup, 'LldapGroup', resource, object, policy.instance) };
+}
+
+function ownerText(mark: Mark | undefined): string {
+  return mark ? `LldapGroup ${mark.namespace}/${mark.name}` : 'managed by no resource';
+}
+
+async function apply(step: Step, work: GroupWork): Promise<void> {
+  const { io, resource, draft, policy } = work;
+  switch (step.do) {
+    case 'create': {
+      const { insertAttributes } = diffAttributes(resource.spec.attributes ?? [], [], new Map());
+      const mark = { name: MARK_ATTRIBUTE, value: [markText(resource, step.origin, policy)] };
+      const group = await io.lldap.createGroup({ displayName: resource.spec.displayName, attributes: [...insertAttributes, mark] });
+      Object.assign(draft, { groupId: group.id, uuid: group.uuid, origin: step.origin });
+      work.undo = () => io.lldap.deleteGroup(group.id);
+      return;
+    }
+    case 'update':
+      return io.lldap.updateGroup(step.id, step.change);
+    case 'delete':
+      return io.lldap.deleteGroup(step.id);
+  }
+}

@@ -1,0 +1,92 @@
+import type { LldapGroup } from '../../shared/kube/resources.ts';
+import type { GroupChange, LldapGroupAccount } from '../../shared/lldap/api.ts';
+import { MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
+import { type Failure, invalid, taken } from '../../shared/reconcile/failure.ts';
+import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
+import { formatMark, type Origin } from '../../shared/reconcile/mark.ts';
+import { foldGroupName, isBuiltInGroup } from '../../shared/reconcile/names.ts';
+import { markFor, type Owner, type Policy, standing } from '../../shared/reconcile/standing.ts';
+
+/** What was read for one group. */
+export interface Observed {
+  /** The recorded group, the one with our mark, or the one of the name. */
+  group?: LldapGroupAccount;
+  owner?: Owner;
+  definitions: Definitions;
+  /** Another group that has the name which the spec asks for; known only after a search. */
+  nameHolder?: { id: number; owner: string };
+}
+
+export type Step = { do: 'create'; origin: Origin } | { do: 'update'; id: number; change: GroupChange } | { do: 'delete'; id: number };
+
+/**
+ * 1. Values must fit their definitions before anything is written.
+ * 2. An absent group is created with its mark.
+ * 3. A group that is there is written to only by whom §standing allows, and only where it differs; a new name
+ *    renames it.
+ * 4. A built-in group is never renamed.
+ */
+export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Observed): Plan<Step, StatusOf<'LldapGroup'>> {
+  const { group, owner, definitions } = observed;
+  const wrong = checkAttributes(resource.spec.attributes ?? [], definitions);
+  if (wrong) return { refused: wrong };
+  if (!group || !owner) return { steps: [{ do: 'create', origin: 'created' }] };
+
+  const stand = standing(owner, `group ${group.displayName}`, resource.metadata.namespace, resource.kind, policy);
+  if (stand.may === 'not') return { refused: stand.why };
+  const refused = isBuiltInGroup(group.displayName) ? builtIn(group.displayName) : nameTaken(resource, observed);
+  if (refused) return { refused };
+  const change = differences(resource, group, definitions, stand.marked ? undefined : markText(resource, stand.origin, policy));
+  return {
+    keep: { groupId: group.id, uuid: group.uuid, origin: stand.origin },
+    steps: change ? [{ do: 'update', id: group.id, change }] : [],
+  };
+}
+
+/** Only what is ours, unless told otherwise only what we made, and never a built-in group. */
+export function planDeletion({ resource }: PlanInput<'LldapGroup'>, { group, owner }: Observed): Plan<Step> {
+  if (!group || owner?.who !== 'self' || isBuiltInGroup(group.displayName)) return { steps: [] };
+  const remove = resource.spec.deletionPolicy === 'Delete' || owner.origin === 'created';
+  return { steps: remove ? [{ do: 'delete', id: group.id }] : [] };
+}
+
+export function builtIn(name: string): Failure {
+  return invalid(
+    'Protected',
+    `The group ${name} is built into lldap and no resource may own it; name it in LldapMemberships, and give this resource another displayName.`,
+  );
+}
+
+export function markText(resource: LldapGroup, origin: Origin, policy: Policy): string {
+  return formatMark(markFor(resource, origin, policy));
+}
+
+function nameTaken({ spec }: LldapGroup, { group, nameHolder }: Observed): Failure | undefined {
+  if (!nameHolder || nameHolder.id === group?.id) return undefined;
+  return taken(
+    'NameTaken',
+    `spec.displayName: the name ${spec.displayName} belongs to another group in lldap (${nameHolder.owner}); use another name or free it there. To swap two names, give one of the groups a third one first.`,
+  );
+}
+
+function differences(
+  { spec }: LldapGroup,
+  group: LldapGroupAccount,
+  definitions: Definitions,
+  mark: string | undefined,
+): GroupChange | undefined {
+  const { insertAttributes, removeAttributes } = diffAttributes(spec.attributes ?? [], group.attributes, definitions);
+  const inserted = mark === undefined ? insertAttributes : [...insertAttributes, { name: MARK_ATTRIBUTE, value: [mark] }];
+  const change: GroupChange = {
+    ...(spec.displayName !== group.displayName && { displayName: spec.displayName }),
+    ...(inserted.length > 0 && { insertAttributes: inserted }),
+    ...(removeAttributes.length > 0 && { removeAttributes }),
+  };
+  return Object.keys(change).length > 0 ? change : undefined;
+}
+
+/** Whether a group's name is the one that the resource declares. */
+export function hasName(group: { displayName: string }, { spec }: LldapGroup): boolean {
+  return foldGroupName(group.displayName) === foldGroupName(spec.displayName);
+}

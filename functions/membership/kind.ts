@@ -1,0 +1,136 @@
+import type { LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
+import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
+import { isReady } from '../../shared/reconcile/decide.ts';
+import { notReady } from '../../shared/reconcile/failure.ts';
+import { isJoinedStale } from '../../shared/reconcile/joined.ts';
+import type { Kind, Work } from '../../shared/reconcile/kind.ts';
+import { declares } from '../../shared/reconcile/lookup.ts';
+import { foldGroupName, isBuiltInGroup, membershipKeys, refOf, virtualGroupName } from '../../shared/reconcile/names.ts';
+import { wake } from '../../shared/reconcile/settle.ts';
+import { targetOf } from '../../shared/reconcile/wake.ts';
+import { claimants, joinedOf, type Observed, plan, planDeletion, refuse, type Step } from './plan.ts';
+
+type MembershipWork = Work<'LldapMembership'>;
+
+/** The group's resource, where one declares the name; the user is found in lldap by its name. */
+interface Dependencies {
+  group: LldapGroup | undefined;
+}
+
+/** Memberships: one user in one group. They add only; what nobody declares is left alone. */
+export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Step> = {
+  name: 'LldapMembership',
+  refuse,
+  async unchanged({ io, policy, resource, draft }) {
+    const { userKey } = membershipKeys(resource);
+    const joined = draft.joined;
+    if (!joined) return false;
+    const [users, groups, joinedGroups] = await Promise.all([
+      io.lookup.declaring('LldapUser', userKey),
+      declaringGroups(io, resource, policy.operatorNamespace),
+      io.lookup.recording('LldapGroup', joined.groupUuid),
+    ]);
+    return !isJoinedStale(resource, { users, groups, joinedGroups });
+  },
+  hasDependencies: () => true,
+  async depend({ io, policy, resource }) {
+    const { userName, groupName } = resource.spec;
+    const { userKey } = membershipKeys(resource);
+    const groups = await declaringGroups(io, resource, policy.operatorNamespace);
+    if (isBuiltInGroup(groupName) && groups.length === 0)
+      throw notReady('DependencyNotReady', `The virtual group for ${groupName} is not there yet; startup creates it.`);
+    const user = readyOne(await io.lookup.declaring('LldapUser', userKey), `the user ${userName}`);
+    const group = readyOne(groups, `the group ${groupName}`);
+    if (!user && !(await io.lldap.user(userKey)))
+      throw notReady(
+        'DependencyNotReady',
+        `No LldapUser declares ${userName} and lldap has no such user; create one, or correct spec.userName.`,
+      );
+    if (!group && !(await findGroup(io, groupName)))
+      throw notReady(
+        'DependencyNotReady',
+        `No LldapGroup declares ${groupName} and lldap has no such group; create one, or correct spec.groupName.`,
+      );
+    return { group };
+  },
+  async observe(work, { group: resource }) {
+    const { io } = work;
+    const { groupName } = work.resource.spec;
+    const account = await io.lldap.user(membershipKeys(work.resource).userKey);
+    const group = resource ? await recordedGroup(io, resource) : await findGroup(io, groupName);
+    return { ...(account && { account }), ...(group && { group }), ...(account && (await stillJoined(work, account, group))) };
+  },
+  plan,
+  async observeDeletion(work) {
+    const account = await work.io.lldap.user(membershipKeys(work.resource).userKey);
+    if (!account) return {};
+    if (work.draft.joined) return { account, ...(await stillJoined(work, account, undefined)) };
+    // An earlier pass may have joined and died before it could record it.
+    const group = account.groups.find((g) => foldGroupName(g.displayName) === membershipKeys(work.resource).groupKey);
+    return { account, ...(group && (await leaving(work, account, group))) };
+  },
+  planDeletion,
+  async apply(step, work) {
+    const { io, resource, draft, policy } = work;
+    if (step.do === 'join') {
+      await io.lldap.addUserToGroup(step.user.id, step.group.id);
+      draft.joined = joinedOf(step.user, step.group);
+      return;
+    }
+    await io.lldap.removeUserFromGroup(step.user.id, step.group.id);
+    delete draft.joined;
+    // One that was created meanwhile may have found the user still in the group.
+    const pair = { userId: step.user.id, groupName: step.group.displayName };
+    await wake(io, async () => claimants(resource, pair, await io.lookup.memberships(), policy).map(targetOf));
+  },
+  describe: (step) => (step.do === 'join' ? 'added the user to the group' : 'removed the user from the group'),
+  dependants: async () => [],
+};
+
+/** A built-in group is declared by its virtual group alone. */
+async function declaringGroups(io: MembershipWork['io'], { spec }: LldapMembership, operatorNamespace: string): Promise<LldapGroup[]> {
+  if (!isBuiltInGroup(spec.groupName)) return io.lookup.declaring('LldapGroup', foldGroupName(spec.groupName));
+  const virtual = await io.lookup.get('LldapGroup', operatorNamespace, virtualGroupName(spec.groupName));
+  return virtual ? [virtual] : [];
+}
+
+/** Ready as soon as one resource that declares the name is; undefined when none declares it. @throws Failure NotReady */
+function readyOne<R extends LldapUser | LldapGroup>(declaring: readonly R[], what: string): R | undefined {
+  const serious = declaring.filter(declares);
+  const ready = serious.find((r) => isReady(r) && r.metadata.deletionTimestamp === undefined);
+  const [waiting] = serious;
+  if (!ready && waiting)
+    throw notReady('DependencyNotReady', `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready.`);
+  return ready;
+}
+
+async function findGroup(io: MembershipWork['io'], name: string): Promise<LldapGroupRef | undefined> {
+  return (await io.lookup.groups()).find((g) => foldGroupName(g.displayName) === foldGroupName(name));
+}
+
+/** The group that a resource records, if lldap still means it by that id: after a restore it may be a stranger's. */
+async function recordedGroup(io: MembershipWork['io'], { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
+  const group = status?.groupId === undefined ? undefined : await io.lldap.group(status.groupId);
+  return group?.uuid === status?.uuid ? group : undefined;
+}
+
+/** What was joined before, if it is another group than `group` and the user is still in it. */
+async function stillJoined(
+  work: MembershipWork,
+  account: LldapAccount,
+  group: LldapGroupRef | undefined,
+): Promise<Pick<Observed, 'left' | 'claimed'>> {
+  const joined = work.draft.joined;
+  if (!joined || joined.userUuid !== account.uuid || joined.groupUuid === group?.uuid) return {};
+  const left = account.groups.find((g) => g.id === joined.groupId && g.uuid === joined.groupUuid);
+  return left ? leaving(work, account, left) : {};
+}
+
+async function leaving(
+  { io, resource, policy }: MembershipWork,
+  account: LldapAccount,
+  left: LldapGroupRef,
+): Promise<Pick<Observed, 'left' | 'claimed'>> {
+  const pair = { userId: account.id, groupName: left.displayName };
+  return { left, claimed: claimants(resource, pair, await io.lookup.memberships(), policy).length > 0 };
+}

@@ -1,0 +1,17 @@
+import { systemClock } from '../../shared/clock.ts';
+import { MalformedEvent } from '../../shared/events/parse.ts';
+import { runFunction } from '../../shared/function.ts';
+import { handleDeadLetter } from './dead-letter.ts';
+import { createHolds } from './hold.ts';
+
+await runFunction('requeue', ({ config, log, broker }) => {
+  const io = { broker, log, clock: systemClock };
+  const holds = createHolds(io, config.maxHeld);
+  return {
+    '/': async (event, context) => {
+      if (event.what !== 'requeue') throw new MalformedEvent(`events of ${event.what} are not for requeue`);
+      return holds.hold(event, context);
+    },
+    '/dead-letter': (event, context) => handleDeadLetter(io, event, context),
+  };
+});

@@ -1,0 +1,81 @@
+import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
+import type { AttributeDefinition, LldapAccount } from '../../shared/lldap/api.ts';
+import { isSettled } from '../../shared/reconcile/decide.ts';
+import type { Io, Plan } from '../../shared/reconcile/kind.ts';
+import { attribute, type Mark, markOf } from '../../shared/reconcile/mark.ts';
+import { declaredName, foldId, isVirtual, membershipKeys, refOf } from '../../shared/reconcile/names.ts';
+import type { Owner, Policy } from '../../shared/reconcile/standing.ts';
+import * as schemas from '../attribute-schema/plan.ts';
+import * as groups from '../group/plan.ts';
+import * as users from '../user/plan.ts';
+import type { Inventory } from './sweep.ts';
+
+/**
+ * The settled resources that lldap differs from, found with few costly reads: users in filters of at most 100 ids
+ * (the plain list would stop the server), groups and definitions in one list each.
+ */
+export async function findDrifted(io: Io, policy: Policy, inventory: Inventory): Promise<ResourceOf[KindName][]> {
+  const settled = {
+    users: inventory.LldapUser.filter(isSettled),
+    groups: inventory.LldapGroup.filter((g) => isSettled(g) && !isVirtual(g, policy.operatorNamespace)),
+    memberships: inventory.LldapMembership.filter(isSettled),
+  };
+  const ids = new Set([...settled.users.map(declaredName), ...settled.memberships.map((m) => membershipKeys(m).userKey)]);
+  const accounts = new Map((await io.lldap.usersById([...ids])).map((account) => [foldId(account.id), account]));
+  const existing = settled.groups.length > 0 ? new Map((await io.lookup.groups()).map((g) => [g.uuid, g])) : new Map();
+  const schema = await io.lldap.schema();
+  const definitions = { User: byName(schema.User), Group: byName(schema.Group) };
+
+  const userDrifted = (resource: LldapUser): boolean => {
+    const account = accounts.get(declaredName(resource));
+    if (!account) return true;
+    const observed = { account, owner: ownerByMark(resource, markOf(account)), definitions: definitions.User };
+    return differs(users.plan(inputOf(resource, policy), observed)) || passwordDrifted(resource, account);
+  };
+  const groupDrifted = (resource: LldapGroup): boolean => {
+    const group = existing.get(resource.status?.uuid ?? '');
+    if (!group || group.id !== resource.status?.groupId) return true;
+    return differs(
+      groups.plan(inputOf(resource, policy), { group, owner: ownerByMark(resource, markOf(group)), definitions: definitions.Group }),
+    );
+  };
+  const memberDrifted = (resource: LldapMembership): boolean => {
+    const joined = resource.status?.joined;
+    const account = accounts.get(membershipKeys(resource).userKey);
+    return account?.uuid !== joined?.userUuid || !account?.groups.some((g) => g.id === joined?.groupId && g.uuid === joined?.groupUuid);
+  };
+  const schemaDrifted = (resource: ResourceOf['LldapAttributeSchema']): boolean => {
+    const definition = schema[resource.spec.target].find((a) => a.name === declaredName(resource));
+    return differs(schemas.plan(inputOf(resource, policy), definition ? { definition } : {}));
+  };
+  return [
+    ...inventory.LldapAttributeSchema.filter((s) => isSettled(s) && schemaDrifted(s)),
+    ...settled.users.filter(userDrifted),
+    ...settled.groups.filter(groupDrifted),
+    ...settled.memberships.filter(memberDrifted),
+  ];
+}
+
+function inputOf<R extends ResourceOf[KindName]>(resource: R, policy: Policy) {
+  return { resource, draft: (resource.status ?? {}) as NonNullable<R['status']>, policy, full: true };
+}
+
+function differs(plan: Plan<unknown>): boolean {
+  return 'refused' in plan || plan.steps.length > 0;
+}
+
+/** Whether somebody else set it: by lldap's date, at no password operation. */
+function passwordDrifted({ spec, status }: LldapUser, account: LldapAccount): boolean {
+  const managed = spec.passwordPolicy === undefined || spec.passwordPolicy === 'Manage';
+  return managed && attribute(account, 'password_modified_date') !== status?.passwordModifiedAt;
+}
+
+/** Near enough to find what differs: a missing or strange mark is itself a difference, and the pass decides. */
+function ownerByMark(resource: ResourceOf[KindName], mark: Mark | undefined): Owner {
+  const ours = mark !== undefined && `${mark.namespace}/${mark.name}` === refOf(resource);
+  return { who: 'self', origin: mark?.origin ?? 'created', marked: ours };
+}
+
+function byName(definitions: readonly AttributeDefinition[]): Map<string, AttributeDefinition> {
+  return new Map(definitions.map((d) => [d.name, d]));
+}

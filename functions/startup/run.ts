@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { shareRead } from '../../shared/concurrency.ts';
+import type { Config } from '../../shared/config.ts';
+import { BrokerError } from '../../shared/events/broker.ts';
+import type { SweepMode } from '../../shared/events/parse.ts';
+import { KubeError } from '../../shared/kube/errors.ts';
+import type { KindName, ResourceOf } from '../../shared/kube/resources.ts';
+import { LldapError } from '../../shared/lldap/api.ts';
+import { createEvent } from '../../shared/reconcile/announce.ts';
+import { Failure } from '../../shared/reconcile/failure.ts';
+import type { Io } from '../../shared/reconcile/kind.ts';
+import { defineMarks } from '../../shared/reconcile/marks.ts';
+import { isVirtual } from '../../shared/reconcile/names.ts';
+import { targetOf } from '../../shared/reconcile/wake.ts';
+import { findDrifted } from './drift.ts';
+import { findRotated, keepPasswordKey } from './passwords.ts';
+import { findLost, type Inventory } from './sweep.ts';
+import { keepVirtualGroups } from './virtual-groups.ts';
+
+/** What one run found and did. */
+export interface Summary {
+  ok: boolean;
+  modes: SweepMode[];
+  /** Each thing that failed, with the setting to look at. */
+  problems: string[];
+  marksDefined: number;
+  virtualGroupsWritten: number;
+  resources: number;
+  /** Reconcile events, by why. */
+  posted: { lost: number; rotated: number; drifted: number; full: number };
+}
+
+/** Runs of startup, one at a time: who asks while one is under way gets the next, together with all who ask then. */
+export function createRuns(io: Io, config: Config): (mode: SweepMode) => Promise<Summary> {
+  let wanted = new Set<SweepMode>();
+  const run = shareRead(() => {
+    const modes = wanted;
+    wanted = new Set();
+    return startup(io, config, modes);
+  });
+  return (mode) => {
+    wanted.add(mode);
+    return run();
+  };
+}
+
+/**
+ * 1. Is lldap there, by HTTP and LDAP, and do the credentials serve?
+ * 2. The marks' definitions, the password key and the virtual groups, as far as lldap answers.
+ * 3. The sweep, which needs no lldap: whatever its events should have settled and did not.
+ */
+async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): Promise<Summary> {
+  const summary: Summary = {
+    ok: true,
+    modes: [...modes],
+    problems: [],
+    marksDefined: 0,
+    virtualGroupsWritten: 0,
+    resources: 0,
+    posted: { lost: 0, rotated: 0, drifted: 0, full: 0 },
+  };
+  const part = async (setting: string, work: () => Promise<void>): Promise<boolean> => {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (!(error instanceof LldapError || error instanceof KubeError || error instanceof BrokerError || error instanceof Failure))
+        throw error;
+      summary.ok = false;
+      summary.problems.push(`${error.message} (look at ${setting})`);
+      return false;
+    }
+  };
+  const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check());
+  await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check());
+  const policy = await io.policy();
+  const inventory: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
+  const listed = await part('the rights of the ServiceAccount lldap-operator-startup', async () => {
+    inventory.LldapUser = await io.lookup.all('LldapUser');
+    inventory.LldapGroup = await io.lookup.all('LldapGroup');
+    inventory.LldapMembership = await io.lookup.all('LldapMembership');
+    inventory.LldapAttributeSchema = await io.lookup.all('LldapAttributeSchema');
+  });
+  summary.resources = Object.values(inventory).reduce((sum, list) => sum + list.length, 0);
+  const rights = 'the rights of the ServiceAccount lldap-operator-startup';
+  if (http) {
+    await part('the rights of the operator’s account in lldap', async () => {
+      summary.marksDefined = await defineMarks(io.lldap);
+      summary.virtualGroupsWritten = await keepVirtualGroups(io, policy, inventory.LldapGroup);
+    });
+  }
+  if (listed) await part(rights, () => sweep(io, config, modes, inventory, summary));
+  if (!summary.ok) await tellProblems(io, policy.operatorNamespace, summary.problems);
+  return summary;
+}
+
+async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, inventory: Inventory, summary: Summary): Promise<void> {
+  const policy = await io.policy();
+  const key = await keepPasswordKey(io.kube, policy.instance);
+  const due = new Map<string, ResourceOf[KindName]>();
+  const add = (resources: ResourceOf[KindName][]): number => {
+    const before = due.size;
+    for (const resource of resources) due.set(resource.metadata.uid, resource);
+    return due.size - before;
+  };
+  summary.posted.lost = add(findLost(inventory, policy.operatorNamespace, io.clock.now()));
+  summary.posted.rotated = add(await findRotated(io, policy, key, inventory.LldapUser));
+  if (modes.has('full')) summary.posted.full = add(everything(inventory, policy.operatorNamespace));
+  else if (modes.has('drift')) summary.posted.drifted = add(await findDrifted(io, policy, inventory));
+  for (const resource of due.values()) {
+    await io.broker.reconcile(targetOf(resource));
+    await io.clock.sleep(1000 / config.sweepRate);
+  }
+}
+
+function everything(inventory: Inventory, operatorNamespace: string): ResourceOf[KindName][] {
+  const groups = inventory.LldapGroup.filter((g) => !isVirtual(g, operatorNamespace));
+  return [...inventory.LldapAttributeSchema, ...inventory.LldapUser, ...groups, ...inventory.LldapMembership].filter(
+    (r) => !r.spec.suspend,
+  );
+}
+
+/** At most one Kubernetes Event an hour for the same problems: the CronJob repeats the run every few minutes. */
+async function tellProblems(io: Io, namespace: string, problems: readonly string[]): Promise<void> {
+  const note = problems.join('; ');
+  io.log.error('startup found problems', { problems });
+  const hour = new Date(io.clock.now()).toISOString().slice(0, 13).replace('T', '-');
+  const name = `lldap-operator-startup.${createHash('sha256').update(note).digest('hex').slice(0, 8)}.${hour}`;
+  const about = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'lldap-operator', namespace } };
+  await createEvent(io, about, { type: 'Warning', reason: 'StartupFailed', note, name });
+}

@@ -1,0 +1,153 @@
+import { once } from '../../shared/concurrency.ts';
+import type { LldapAccount } from '../../shared/lldap/api.ts';
+import { INSTANCE_LABEL, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
+import type { Definitions } from '../../shared/reconcile/attributes.ts';
+import { isReady } from '../../shared/reconcile/decide.ts';
+import { findDefinitions } from '../../shared/reconcile/definitions.ts';
+import { invalid } from '../../shared/reconcile/failure.ts';
+import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
+import { findOwner } from '../../shared/reconcile/lookup.ts';
+import { attribute, markOf } from '../../shared/reconcile/mark.ts';
+import { declaredName, foldId } from '../../shared/reconcile/names.ts';
+import {
+  type PasswordKey,
+  type PasswordState,
+  passwordFrom,
+  passwordHash,
+  readPasswordKey,
+  sameHash,
+} from '../../shared/reconcile/password.ts';
+import type { Finding } from '../../shared/reconcile/status.ts';
+import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
+import { everSet } from './password.ts';
+import { creation, markText, type Observed, plan, planDeletion, type Step } from './plan.ts';
+
+type UserWork = Work<'LldapUser'>;
+
+/** Users: an account in lldap, its attributes, and its password. */
+export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step> {
+  const passwordKey = once(async () => readPasswordKey(await io.kube.secret(await io.kube.namespace(), PASSWORD_KEY_SECRET)));
+  return {
+    name: 'LldapUser',
+    refuse: ({ spec }, policy) =>
+      foldId(spec.username) === policy.operatorLogin
+        ? invalid(
+            'Protected',
+            `spec.username: ${spec.username} is the account that the operator logs in with; no resource may own it. Remove this one.`,
+          )
+        : undefined,
+    async unchanged(work) {
+      const { spec } = work.resource;
+      if (spec.passwordPolicy === 'Ignore' || spec.passwordPolicy === 'InitialOnly') return true;
+      const state = await readPassword(work);
+      const uuid = work.draft.uuid;
+      return state.ok && uuid !== undefined && sameHash(work.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));
+    },
+    hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
+    depend: ({ io, resource }) => findDefinitions(io, 'User', resource.spec.attributes),
+    async observe(work, definitions, sought) {
+      const found = await observeAccount(work);
+      const emailHolder = sought ? await findEmailHolder(work) : undefined;
+      const password = await observePassword(work, found.account, passwordKey);
+      work.findings.PasswordSynced = UNCHECKED;
+      return { ...found, definitions, ...(emailHolder && { emailHolder }), ...(password && { password }) };
+    },
+    plan,
+    observeDeletion: async (work) => ({ ...(await observeAccount(work)), definitions: new Map() }),
+    planDeletion,
+    apply,
+    describe: (step) => DESCRIPTIONS[step.do],
+    async dependants({ io, resource, draft }, { becameReady, gone }) {
+      const name = declaredName(resource);
+      if (gone) return [...(await joinedBy(io, { userKey: name }, () => true)), ...(await contenders(io, resource, name))];
+      if (!becameReady && resource.status?.uuid === draft.uuid) return [];
+      return joinedBy(io, { userKey: name }, (m) => !isReady(m) || m.status?.joined?.userUuid !== draft.uuid);
+    },
+  };
+}
+
+const UNCHECKED: Finding = { status: 'Unknown', reason: 'PasswordUnchecked', message: 'The pass ended before it came to the password.' };
+
+const DESCRIPTIONS: Record<Step['do'], string> = {
+  create: 'created the user',
+  update: 'updated the user',
+  setPassword: 'set the password',
+  verifyOrSetPassword: 'checked the password, and set it unless it worked',
+  delete: 'deleted the user',
+};
+
+async function observeAccount({ io, resource, policy }: UserWork): Promise<Pick<Observed, 'account' | 'owner'>> {
+  const account = await io.lldap.user(foldId(resource.spec.username));
+  if (!account) return {};
+  const object = { uuid: account.uuid, name: foldId(account.id), mark: markOf(account) };
+  return { account, owner: await findOwner(io.lookup, 'LldapUser', resource, object, policy.instance) };
+}
+
+async function findEmailHolder({ io, resource }: UserWork): Promise<Observed['emailHolder']> {
+  const holder = await io.lldap.userByEmail(resource.spec.email);
+  if (!holder) return undefined;
+  const mark = markOf(holder);
+  return { id: holder.id, owner: mark ? `LldapUser ${mark.namespace}/${mark.name}` : 'managed by no resource' };
+}
+
+async function readPassword({ io, resource, policy }: UserWork): Promise<PasswordState> {
+  const ref = resource.spec.passwordSecretRef;
+  if (!ref)
+    return {
+      ok: false,
+      why: invalid('InvalidValue', 'spec.passwordSecretRef is missing; name a Secret and its key, or set passwordPolicy to Ignore.'),
+    };
+  const secret = await io.kube.secret(resource.metadata.namespace, ref.name);
+  const watched = secret?.metadata.labels?.[INSTANCE_LABEL] === policy.instance;
+  return passwordFrom(secret, ref, watched, policy.passwordMinLength);
+}
+
+async function observePassword(
+  work: UserWork,
+  account: LldapAccount | undefined,
+  key: () => Promise<PasswordKey>,
+): Promise<Observed['password']> {
+  const policy = work.resource.spec.passwordPolicy;
+  if (policy === 'Ignore' || (policy === 'InitialOnly' && account && everSet(account))) return undefined;
+  return { state: await readPassword(work), key: await key() };
+}
+
+async function apply(step: Step, work: UserWork): Promise<void> {
+  const { io, resource, draft, policy } = work;
+  const id = foldId(resource.spec.username);
+  switch (step.do) {
+    case 'create': {
+      const account = await io.lldap.createUser(creation(resource.spec, markText(resource, step.origin, policy)));
+      Object.assign(draft, { uuid: account.uuid, origin: step.origin });
+      work.undo = () => io.lldap.deleteUser(id);
+      return;
+    }
+    case 'update':
+      return io.lldap.updateUser(id, step.change);
+    case 'verifyOrSetPassword':
+      if (!(await io.passwords.verify(id, step.password))) await setPassword(work, id, step.password);
+      return rememberPassword(work, id, step);
+    case 'setPassword':
+      await setPassword(work, id, step.password);
+      return rememberPassword(work, id, step);
+    case 'delete':
+      return io.lldap.deleteUser(id);
+  }
+}
+
+async function setPassword({ io, checkpoint }: UserWork, id: string, password: string): Promise<void> {
+  checkpoint();
+  await io.passwords.set(id, password);
+}
+
+/** lldap's date tells later whether somebody else set the password. */
+async function rememberPassword(
+  { io, draft }: UserWork,
+  id: string,
+  { password, key }: { password: string; key: PasswordKey },
+): Promise<void> {
+  if (draft.uuid !== undefined) draft.passwordHash = passwordHash(key, draft.uuid, password);
+  const account = await io.lldap.user(id);
+  const modifiedAt = account && attribute(account, 'password_modified_date');
+  if (modifiedAt !== undefined) draft.passwordModifiedAt = modifiedAt;
+}

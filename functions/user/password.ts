@@ -1,0 +1,57 @@
+import type { LldapAccount } from '../../shared/lldap/api.ts';
+import { INSTANCE_LABEL } from '../../shared/names.ts';
+import type { Failure } from '../../shared/reconcile/failure.ts';
+import type { PlanInput } from '../../shared/reconcile/kind.ts';
+import { attribute } from '../../shared/reconcile/mark.ts';
+import { passwordHash, sameHash } from '../../shared/reconcile/password.ts';
+import type { Finding } from '../../shared/reconcile/status.ts';
+import type { Observed, Step } from './plan.ts';
+
+/** Whether a password was ever set: lldap then moves this date off the creation's. */
+export function everSet(account: LldapAccount): boolean {
+  return attribute(account, 'password_modified_date') !== attribute(account, 'creation_date');
+}
+
+/**
+ * Password by policy, at no more operations than needed; each costs lldap's only thread some 70 ms.
+ *
+ * 1. Ignore: never. InitialOnly: only while none was ever set.
+ * 2. Never set: set it.
+ * 3. The status's hash is the Secret's, and lldap's date is the one that we recorded: nothing.
+ * 4. lldap's date is the one that we recorded: the Secret has changed, so set it.
+ * 5. Otherwise somebody set it, perhaps a pass of ours that died before its status: set it only if the
+ *    Secret's does not work.
+ */
+export function decidePassword(
+  { resource, draft }: PlanInput<'LldapUser'>,
+  { account, password }: Observed,
+): { steps: Step[]; unmet?: Failure } {
+  if (!password) return { steps: [] };
+  const { state, key } = password;
+  if (!state.ok) return { steps: [], unmet: state.why };
+  const set: Step = { do: 'setPassword', password: state.password, key };
+  if (!account || !everSet(account)) return { steps: [set] };
+  if (resource.spec.passwordPolicy === 'InitialOnly') return { steps: [] };
+  const untouched = attribute(account, 'password_modified_date') === draft.passwordModifiedAt;
+  if (!untouched) return { steps: [{ ...set, do: 'verifyOrSetPassword' }] };
+  return { steps: sameHash(draft.passwordHash, passwordHash(key, account.uuid, state.password)) ? [] : [set] };
+}
+
+/** What PasswordSynced says at the end of a pass that came to the password. */
+export function passwordFinding(policy: string | undefined, password: Observed['password']): Finding {
+  if (policy === 'Ignore')
+    return { status: 'Unknown', reason: 'PasswordNotManaged', message: 'passwordPolicy is Ignore: the password is left to others.' };
+  if (!password)
+    return {
+      status: 'True',
+      reason: 'PasswordInitialOnly',
+      message: 'A password was set once; passwordPolicy InitialOnly leaves it as it is.',
+    };
+  if (!password.state.ok) return { status: 'False', reason: password.state.why.reason, message: password.state.why.message };
+  const unwatched = ` The Secret has no label ${INSTANCE_LABEL}, so a change of it is noticed by the next sweep, not at once.`;
+  return {
+    status: 'True',
+    reason: 'PasswordSynced',
+    message: `lldap has the Secret's password.${password.state.watched ? '' : unwatched}`,
+  };
+}

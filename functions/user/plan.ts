@@ -1,0 +1,113 @@
+import type { LldapUser, LldapUserSpec } from '../../shared/kube/resources.ts';
+import type { AccountChange, LldapAccount } from '../../shared/lldap/api.ts';
+import { MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
+import { type Failure, taken } from '../../shared/reconcile/failure.ts';
+import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
+import { formatMark, type Origin } from '../../shared/reconcile/mark.ts';
+import { foldId } from '../../shared/reconcile/names.ts';
+import type { PasswordKey, PasswordState } from '../../shared/reconcile/password.ts';
+import { markFor, type Owner, type Policy, refusePrivilegedAccount, standing } from '../../shared/reconcile/standing.ts';
+import { decidePassword, passwordFinding } from './password.ts';
+
+/** What was read for one user. */
+export interface Observed {
+  account?: LldapAccount;
+  owner?: Owner;
+  definitions: Definitions;
+  /** Another account that has the e-mail which the spec asks for; looked up only when lldap says so. */
+  emailHolder?: { id: string; owner: string };
+  /** Absent when no password is to be set. */
+  password?: { state: PasswordState; key: PasswordKey };
+}
+
+export type Step =
+  | { do: 'create'; origin: Origin }
+  | { do: 'update'; change: AccountChange; origin: Origin }
+  | { do: 'setPassword' | 'verifyOrSetPassword'; password: string; key: PasswordKey }
+  | { do: 'delete' };
+
+/**
+ * 1. Values must fit their definitions before anything is written.
+ * 2. An absent account is created with its mark.
+ * 3. An account that is there is written to only by whom §standing allows, and only where it differs.
+ * 4. A member of a built-in group is written to from privileged namespaces only.
+ * 5. The password comes last: what precedes it stands even if it fails.
+ */
+export function plan(input: PlanInput<'LldapUser'>, observed: Observed): Plan<Step, StatusOf<'LldapUser'>> {
+  const { resource, policy } = input;
+  const { account, owner } = observed;
+  const wrong = checkAttributes(resource.spec.attributes ?? [], observed.definitions) ?? emailTaken(resource, observed);
+  if (wrong) return { refused: wrong };
+  const password = decidePassword(input, observed);
+  const rest = {
+    ...password,
+    findings: { PasswordSynced: passwordFinding(resource.spec.passwordPolicy, observed.password) },
+  };
+  if (!account || !owner) return { ...rest, steps: [{ do: 'create', origin: 'created' }, ...rest.steps] };
+
+  const stand = standing(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
+  if (stand.may === 'not') return { refused: stand.why };
+  const change = differences(resource, account, observed.definitions, stand.marked ? undefined : markText(resource, stand.origin, policy));
+  const update: Step[] = change ? [{ do: 'update', change, origin: stand.origin }] : [];
+  const steps = [...update, ...rest.steps];
+  const forbidden = steps.length > 0 && refusePrivilegedAccount(account, resource.metadata.namespace, policy);
+  if (forbidden) return { refused: forbidden };
+  return { ...rest, steps, keep: { uuid: account.uuid, origin: stand.origin } };
+}
+
+/** Only what is ours, and unless told otherwise only what we made. */
+export function planDeletion({ resource, policy }: PlanInput<'LldapUser'>, { account, owner }: Observed): Plan<Step> {
+  if (!account || owner?.who !== 'self') return { steps: [] };
+  const forbidden = refusePrivilegedAccount(account, resource.metadata.namespace, policy);
+  if (forbidden) return { refused: forbidden };
+  const remove = resource.spec.deletionPolicy === 'Delete' || owner.origin === 'created';
+  return { steps: remove ? [{ do: 'delete' }] : [] };
+}
+
+export function markText(resource: LldapUser, origin: Origin, policy: Policy): string {
+  return formatMark(markFor(resource, origin, policy));
+}
+
+function emailTaken({ spec }: LldapUser, { account, emailHolder }: Observed): Failure | undefined {
+  if (!emailHolder || emailHolder.id === foldId(spec.username)) return undefined;
+  if (account && account.email.toLowerCase() === spec.email.toLowerCase()) return undefined;
+  return taken(
+    'EmailTaken',
+    `spec.email: ${spec.email} belongs to the user ${emailHolder.id} (${emailHolder.owner}); use another address or free it there. To swap two addresses, give one of the users a third one first.`,
+  );
+}
+
+const FIELDS = ['email', 'displayName', 'firstName', 'lastName'] as const;
+
+/** The one update that makes lldap hold what the spec names; undefined when it does. */
+function differences(
+  { spec }: LldapUser,
+  account: LldapAccount,
+  definitions: Definitions,
+  mark: string | undefined,
+): AccountChange | undefined {
+  const change: AccountChange = {};
+  for (const field of FIELDS) {
+    const want = spec[field];
+    if (want !== undefined && want !== account[field]) change[field] = want;
+  }
+  const { insertAttributes, removeAttributes } = diffAttributes(spec.attributes ?? [], account.attributes, definitions);
+  const inserted = mark === undefined ? insertAttributes : [...insertAttributes, { name: MARK_ATTRIBUTE, value: [mark] }];
+  if (inserted.length > 0) change.insertAttributes = inserted;
+  if (removeAttributes.length > 0) change.removeAttributes = removeAttributes;
+  return Object.keys(change).length > 0 ? change : undefined;
+}
+
+/** What a new account is created with; an empty text would be stored as one. */
+export function creation(spec: LldapUserSpec, mark: string) {
+  const { insertAttributes } = diffAttributes(spec.attributes ?? [], [], new Map());
+  return {
+    id: foldId(spec.username),
+    email: spec.email,
+    ...(spec.displayName && { displayName: spec.displayName }),
+    ...(spec.firstName && { firstName: spec.firstName }),
+    ...(spec.lastName && { lastName: spec.lastName }),
+    attributes: [...insertAttributes, { name: MARK_ATTRIBUTE, value: [mark] }],
+  };
+}

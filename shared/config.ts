@@ -1,0 +1,118 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LEVELS, type Level } from './log.ts';
+
+/** What an installation says of itself, from the environment (the ConfigMap `lldap-operator`). */
+export interface Config {
+  instance: string;
+  /** lldap's HTTP address, without a path. */
+  lldapUrl: string;
+  /** `ldap://` or `ldaps://`. */
+  ldapUrl: string;
+  /** Discovered from the directory when not given. */
+  baseDn?: string;
+  /** PEM, for both of lldap's addresses. */
+  ca?: string;
+  brokerUrl: string;
+  /** Besides the operator's own. */
+  privilegedNamespaces: string[];
+  adoption: 'privileged' | 'all';
+  passwordMinLength: number;
+  /** Passes at once in one process. */
+  maxPasses: number;
+  /** Calls to lldap at once from one process. */
+  lldapMaxCalls: number;
+  /** The longest delay between two attempts. */
+  retryMaxMs: number;
+  /** Requeue events that one process holds. */
+  maxHeld: number;
+  /** Events a second that a sweep posts. */
+  sweepRate: number;
+  logLevel: Level;
+  /** Where the Secret with `username` and `password` is mounted; functions that do not talk to lldap have none. */
+  credentialsDir?: string;
+  port: number;
+}
+
+/** Says in one line which setting is wrong and what it should be. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+/** @throws ConfigError for the first setting that is missing or wrong. */
+export function loadConfig(env: NodeJS.ProcessEnv): Config {
+  const optional = (name: string): string | undefined => env[name]?.trim() || undefined;
+  const required = (name: string, what: string): string => {
+    const value = optional(name);
+    if (!value) throw new ConfigError(`${name} is not set: ${what}.`);
+    return value;
+  };
+  const url = (name: string, schemes: string[]): string => {
+    const value = required(name, `give an address that starts with ${schemes.map((s) => `${s}//`).join(' or ')}`);
+    const parsed = URL.canParse(value) ? new URL(value) : undefined;
+    if (!parsed || !schemes.includes(parsed.protocol) || parsed.username || parsed.password) {
+      throw new ConfigError(`${name} is not an address of the form ${schemes[0]}//host:port, without user name or password: correct it.`);
+    }
+    return value.replace(/\/+$/, '');
+  };
+  const number = (name: string, fallback: number, least: number, most: number): number => {
+    const value = optional(name);
+    if (value === undefined) return fallback;
+    const parsed = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+    if (!(parsed >= least && parsed <= most))
+      throw new ConfigError(`${name} is "${value}": it must be a whole number from ${least} to ${most}.`);
+    return parsed;
+  };
+  const choice = <T extends string>(name: string, choices: readonly T[], fallback: T): T => {
+    const value = optional(name) ?? fallback;
+    const found = choices.find((c) => c === value);
+    if (!found) throw new ConfigError(`${name} is "${value}": it must be one of ${choices.join(', ')}.`);
+    return found;
+  };
+  const baseDn = optional('LLDAP_BASE_DN');
+  const ca = optional('LLDAP_CA');
+  if (ca && !ca.includes('-----BEGIN CERTIFICATE-----'))
+    throw new ConfigError('LLDAP_CA is not a PEM certificate: it must hold "-----BEGIN CERTIFICATE-----".');
+  const credentialsDir = optional('CREDENTIALS_DIR');
+  return {
+    instance: required('LLDAP_INSTANCE', 'give the value of the lldap-instance label that this installation serves'),
+    lldapUrl: url('LLDAP_URL', ['http:', 'https:']),
+    ldapUrl: url('LLDAP_LDAP_URL', ['ldap:', 'ldaps:']),
+    ...(baseDn && { baseDn }),
+    ...(ca && { ca }),
+    brokerUrl: url('BROKER_URL', ['http:', 'https:']),
+    privilegedNamespaces: (optional('PRIVILEGED_NAMESPACES') ?? '').split(/[\s,]+/).filter(Boolean),
+    adoption: choice('ADOPTION', ['privileged', 'all'], 'privileged'),
+    passwordMinLength: number('PASSWORD_MIN_LENGTH', 8, 1, 1000),
+    maxPasses: number('MAX_PASSES', 32, 1, 1000),
+    lldapMaxCalls: number('LLDAP_MAX_CALLS', 8, 1, 100),
+    retryMaxMs: number('RETRY_MAX_SECONDS', 300, 1, 300) * 1000,
+    maxHeld: number('MAX_HELD', 1000, 1, 100_000),
+    sweepRate: number('SWEEP_EVENTS_PER_SECOND', 50, 1, 10_000),
+    logLevel: choice('LOG_LEVEL', LEVELS, 'info'),
+    ...(credentialsDir && { credentialsDir }),
+    port: number('PORT', 8080, 0, 65_535),
+  };
+}
+
+export interface Credentials {
+  username: string;
+  password: string;
+}
+
+/** Reads the mounted Secret anew, so that a rotated password is used without a restart. */
+export async function readCredentials(config: Config): Promise<Credentials> {
+  const dir = config.credentialsDir;
+  if (!dir) throw new ConfigError('CREDENTIALS_DIR is not set: mount the Secret with "username" and "password" and name its folder.');
+  const read = async (key: string): Promise<string> => {
+    const value = await readFile(join(dir, key), 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw new ConfigError(
+        `The credentials' key "${key}" cannot be read (${error.code}): give the Secret both "username" and "password".`,
+      );
+    });
+    const trimmed = value.replace(/\r?\n$/, '');
+    if (!trimmed) throw new ConfigError(`The credentials' key "${key}" is empty: give the Secret both "username" and "password".`);
+    return trimmed;
+  };
+  return { username: await read('username'), password: await read('password') };
+}

@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto';
+import { CloudEvent, HTTP } from 'cloudevents';
+import { createHttp, HttpError } from '../http.ts';
+import { API_VERSION, EVENT_TYPE } from '../names.ts';
+import type { EventTarget, SweepMode } from './parse.ts';
+import { traceHeaders } from './trace.ts';
+
+/** Posts the operator's own events; resolved means that the broker has accepted them. */
+export interface Broker {
+  /** Without `notBefore` it asks for a full reconcile. */
+  reconcile(target: EventTarget, options?: { notBefore?: string; redelivered?: number }): Promise<void>;
+  /** Asks for a reconcile that carries `notBefore` (RFC 3339) at that time. */
+  requeue(target: EventTarget, notBefore: string, redelivered?: number): Promise<void>;
+  startup(mode: SweepMode): Promise<void>;
+}
+
+/** The broker did not accept an event. Says so in one line; nothing of lldap is to blame. */
+export class BrokerError extends Error {
+  override name = 'BrokerError';
+}
+
+const TIMEOUT_MS = 10_000;
+/** The broker's ingress closes idle connections after 10 s. */
+const KEEP_ALIVE_MS = 8_000;
+
+/**
+ * @param url the broker's address, path included
+ * @param source this function's name, for the events' `source`
+ */
+export function createBroker(url: string, source: string): Broker {
+  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16 });
+  const post = async (type: string, attributes: Record<string, unknown>): Promise<void> => {
+    const event = new CloudEvent({ id: randomUUID(), source: `/lldap-operator/${source}`, type, ...attributes });
+    const message = HTTP.binary(event);
+    const headers = { ...(message.headers as Record<string, string>), ...traceHeaders() };
+    const body = typeof message.body === 'string' ? { body: message.body } : {};
+    const answer = await http.request({ method: 'POST', url, headers, ...body }).catch((error: unknown) => {
+      throw error instanceof HttpError ? new BrokerError(`The broker did not take the event: ${error.message}`) : error;
+    });
+    if (answer.status < 200 || answer.status > 299)
+      throw new BrokerError(`The broker answered ${answer.status} to an event of type ${type}.`);
+  };
+  return {
+    reconcile: (target, { notBefore, redelivered } = {}) =>
+      post(EVENT_TYPE.reconcile, { ...extensions(target, redelivered), ...(notBefore && { notbefore: notBefore }) }),
+    requeue: (target, notBefore, redelivered) => post(EVENT_TYPE.requeue, { ...extensions(target, redelivered), notbefore: notBefore }),
+    startup: (mode) => post(EVENT_TYPE.startup, { data: { mode }, datacontenttype: 'application/json' }),
+  };
+}
+
+function extensions(target: EventTarget, redelivered: number | undefined): Record<string, unknown> {
+  return { ...target, apiversion: target.kind === 'Secret' ? 'v1' : API_VERSION, ...(redelivered && { redelivered: String(redelivered) }) };
+}

@@ -1,0 +1,197 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { CloudEvent } from 'cloudevents';
+import { type KindName, PLURALS } from '../kube/resources.ts';
+import { API_VERSION, EVENT_TYPE } from '../names.ts';
+
+/** What a reconcile is about. */
+export interface Target {
+  kind: KindName;
+  namespace: string;
+  name: string;
+}
+
+/** What a requeue may be about: a Secret's users are found when it is due. */
+export type EventTarget = Target | { kind: 'Secret'; namespace: string; name: string };
+
+export type SweepMode = 'sweep' | 'full' | 'drift';
+
+/** The events that functions understand; everything else is malformed. */
+export type OperatorEvent =
+  | { what: 'resource'; change: 'add' | 'update' | 'delete'; target: Target; object: unknown }
+  | { what: 'secret'; namespace: string; name: string; redelivered: number }
+  | { what: 'reconcile'; target: Target; notBefore?: string; redelivered: number }
+  | { what: 'requeue'; target: EventTarget; notBefore: string; redelivered: number }
+  | { what: 'startup'; mode: SweepMode };
+
+/** The sender must change the event: answered once with 400, never retried. The message names what is wrong. */
+export class MalformedEvent extends Error {
+  override name = 'MalformedEvent';
+}
+
+const SOURCE_TYPE = /^dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)$/;
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+/**
+ * Strictly reads one CloudEvents 1.0 event in binary or structured mode.
+ * Kinds are constants and names are DNS names, so nothing from an event reaches a URL unchecked.
+ *
+ * @throws MalformedEvent
+ */
+export function parseEvent(headers: IncomingHttpHeaders, body: Buffer): OperatorEvent {
+  const event = toCloudEvent(headers, body);
+  const source = SOURCE_TYPE.exec(event.type);
+  if (source) return parseSourceEvent(event, source[1] === 'ref', source[2] as 'add' | 'update' | 'delete');
+  switch (event.type) {
+    case EVENT_TYPE.reconcile: {
+      if (event.kind === 'Secret') return { what: 'secret', ...objectOf(event), redelivered: redeliveredOf(event) };
+      const notBefore = event.notbefore === undefined ? undefined : timestampOf(event, 'notbefore');
+      return { what: 'reconcile', target: targetOf(event), redelivered: redeliveredOf(event), ...(notBefore && { notBefore }) };
+    }
+    case EVENT_TYPE.requeue:
+      return {
+        what: 'requeue',
+        target: requeueTarget(event),
+        notBefore: timestampOf(event, 'notbefore'),
+        redelivered: redeliveredOf(event),
+      };
+    case EVENT_TYPE.startup:
+      return { what: 'startup', mode: modeOf(event.data) };
+    default:
+      throw new MalformedEvent(`the type ${quote(event.type)} is not one of this operator's`);
+  }
+}
+
+function parseSourceEvent(event: CloudEvent<unknown>, reference: boolean, change: 'add' | 'update' | 'delete'): OperatorEvent {
+  if (!reference) return { what: 'resource', change, target: targetOf(event), object: event.data };
+  if (event.kind !== 'Secret') throw new MalformedEvent(`the kind ${quote(event.kind)} of a reference is not Secret`);
+  return { what: 'secret', ...objectOf(event), redelivered: 0 };
+}
+
+function requeueTarget(event: CloudEvent<unknown>): EventTarget {
+  return event.kind === 'Secret' ? { kind: 'Secret', ...objectOf(event) } : targetOf(event);
+}
+
+function targetOf(event: CloudEvent<unknown>): Target {
+  const kind = event.kind;
+  if (typeof kind !== 'string' || !Object.hasOwn(PLURALS, kind))
+    throw new MalformedEvent(`the extension "kind" is ${quote(kind)}, not one of ${Object.keys(PLURALS).join(', ')}`);
+  if (event.apiversion !== undefined && event.apiversion !== API_VERSION)
+    throw new MalformedEvent(`the extension "apiversion" is ${quote(event.apiversion)}, not ${API_VERSION}`);
+  return { kind: kind as KindName, ...objectOf(event) };
+}
+
+function objectOf(event: CloudEvent<unknown>): { namespace: string; name: string } {
+  return { namespace: label(event, 'namespace'), name: dnsName(event, 'name') };
+}
+
+function label(event: CloudEvent<unknown>, extension: string): string {
+  const value = event[extension];
+  if (typeof value === 'string' && DNS_LABEL.test(value)) return value;
+  throw new MalformedEvent(`the extension "${extension}" is ${quote(value)}, not a namespace's name`);
+}
+
+function dnsName(event: CloudEvent<unknown>, extension: string): string {
+  const value = event[extension];
+  if (typeof value === 'string' && DNS_NAME.test(value)) return value;
+  throw new MalformedEvent(`the extension "${extension}" is ${quote(value)}, not an object's name`);
+}
+
+function timestampOf(event: CloudEvent<unknown>, extension: string): string {
+  const value = event[extension];
+  if (typeof value === 'string' && RFC3339.test(value) && !Number.isNaN(Date.parse(value))) return value;
+  throw new MalformedEvent(`the extension "${extension}" is ${quote(value)}, not a time like 2026-01-31T12:00:00.000Z`);
+}
+
+function redeliveredOf(event: CloudEvent<unknown>): number {
+  const value = event.redelivered ?? 0;
+  const number = typeof value === 'number' || (typeof value === 'string' && /^\d{1,4}$/.test(value)) ? Number(value) : -1;
+  if (Number.isInteger(number) && number >= 0) return number;
+  throw new MalformedEvent(`the extension "redelivered" is ${quote(value)}, not a count`);
+}
+
+function modeOf(data: unknown): SweepMode {
+  const mode = isRecord(data) ? (data.mode ?? 'sweep') : data === undefined ? 'sweep' : undefined;
+  if (mode === 'sweep' || mode === 'full' || mode === 'drift') return mode;
+  throw new MalformedEvent('the data is not {"mode": "sweep"}, "full" or "drift"');
+}
+
+/** The library accepts missing attributes, leaves JSON with a charset as text and splits batches, so this reads first and lets it check last. */
+function toCloudEvent(headers: IncomingHttpHeaders, body: Buffer): CloudEvent<unknown> {
+  const contentType = headers['content-type'] ?? '';
+  const mediaType = (contentType.split(';')[0] ?? '').trim().toLowerCase();
+  if (mediaType.startsWith('application/cloudevents-batch')) throw new MalformedEvent('batches are not accepted: send one event a request');
+  const attributes = mediaType.startsWith('application/cloudevents')
+    ? structuredAttributes(mediaType, body)
+    : binaryAttributes(headers, mediaType, body);
+  if (attributes.specversion !== '1.0')
+    throw new MalformedEvent(`the attribute "specversion" is ${quote(attributes.specversion)}, not 1.0`);
+  for (const name of ['id', 'source', 'type']) {
+    const value = attributes[name];
+    if (typeof value !== 'string' || value.length === 0) throw new MalformedEvent(`the attribute "${name}" is missing`);
+  }
+  try {
+    return new CloudEvent<unknown>(attributes as { type: string; source: string });
+  } catch (error) {
+    throw new MalformedEvent(`not a valid CloudEvent: ${firstLine(error)}`);
+  }
+}
+
+function binaryAttributes(headers: IncomingHttpHeaders, mediaType: string, body: Buffer): Record<string, unknown> {
+  const attributes: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith('ce-') && typeof value === 'string') attributes[name.slice(3)] = decode(value);
+  }
+  if (Object.keys(attributes).length === 0)
+    throw new MalformedEvent('no CloudEvent: send ce-* headers, or content-type application/cloudevents+json');
+  if (body.length > 0) {
+    if (!/^application\/(.+\+)?json$/.test(mediaType))
+      throw new MalformedEvent(`the content-type ${quote(mediaType)} is not application/json`);
+    attributes.data = parseJson(body);
+    attributes.datacontenttype = 'application/json';
+  }
+  return attributes;
+}
+
+function structuredAttributes(mediaType: string, body: Buffer): Record<string, unknown> {
+  if (mediaType !== 'application/cloudevents+json')
+    throw new MalformedEvent(`the content-type ${quote(mediaType)} is not application/cloudevents+json`);
+  const event = parseJson(body);
+  if (!isRecord(event)) throw new MalformedEvent('the body is not one JSON object');
+  const { data_base64, ...attributes } = event;
+  if (data_base64 !== undefined) {
+    if (typeof data_base64 !== 'string') throw new MalformedEvent('"data_base64" is not a string');
+    attributes.data = parseJson(Buffer.from(data_base64, 'base64'));
+  }
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== null));
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8')) as unknown;
+  } catch {
+    throw new MalformedEvent('the body is not JSON');
+  }
+}
+
+/** The HTTP binding has header values percent-encoded. */
+function decode(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function quote(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 80)) : String(value === undefined ? 'missing' : typeof value);
+}
+
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.slice(0, 200) ?? '';
+}

@@ -1,0 +1,98 @@
+import { systemClock } from './clock.ts';
+import { type Config, ConfigError, type Credentials, loadConfig, readCredentials } from './config.ts';
+import { type Broker, createBroker } from './events/broker.ts';
+import { createKube } from './kube/client.ts';
+import { createLldapClient } from './lldap/client.ts';
+import { createLldapPasswords } from './lldap/passwords.ts';
+import { createLog, type Log } from './log.ts';
+import type { Io } from './reconcile/kind.ts';
+import { createLookup } from './reconcile/lookup.ts';
+import { foldId } from './reconcile/names.ts';
+import { type EventHandler, serve } from './server.ts';
+
+/** What every function has. */
+export interface Base {
+  config: Config;
+  log: Log;
+  broker: Broker;
+}
+
+/** What a function that talks to lldap has besides; nothing connects before it is used. */
+export interface Reconciling extends Base {
+  io: Io;
+}
+
+/** Serves one function until it is told to stop, then ends the process: 0, or 1 with one line when its configuration is wrong. */
+export async function runFunction(name: string, routes: (base: Base) => Record<string, EventHandler>): Promise<void> {
+  await run(name, async (base) => ({ routes: routes(base), close: async () => {} }));
+}
+
+/** The same for a function that reconciles: its credentials must be there from the start. */
+export async function runReconciling(name: string, routes: (base: Reconciling) => Record<string, EventHandler>): Promise<void> {
+  await run(name, async (base) => {
+    const io = createIo(base, await readCredentials(base.config));
+    const close = async () => {
+      io.lldap.close();
+      io.kube.close();
+      await io.passwords.close();
+    };
+    return { routes: routes({ ...base, io }), close };
+  });
+}
+
+type Made = { routes: Record<string, EventHandler>; close(): Promise<void> };
+
+async function run(name: string, make: (base: Base) => Promise<Made>): Promise<void> {
+  try {
+    const config = loadConfig(process.env);
+    const log = createLog(config.logLevel).with({ function: name });
+    const { routes, close } = await make({ config, log, broker: createBroker(config.brokerUrl, name) });
+    const server = await serve({ port: config.port, log, routes });
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => server.stop());
+    log.info('serving', { port: server.port });
+    await server.closed;
+    await close();
+    log.info('stopped');
+    process.exit(0);
+  } catch (error) {
+    const line = error instanceof ConfigError ? error.message : error instanceof Error ? error.stack : String(error);
+    process.stderr.write(`lldap-operator ${name}: ${line}\n`);
+    process.exit(1);
+  }
+}
+
+function createIo({ config, log, broker }: Base, initial: Credentials): Io {
+  let login = foldId(initial.username);
+  const credentials = async (): Promise<Credentials> => {
+    const read = await readCredentials(config);
+    login = foldId(read.username);
+    return read;
+  };
+  const trust = config.ca ? { ca: config.ca } : {};
+  const kube = createKube();
+  const lldap = createLldapClient({ url: config.lldapUrl, ...trust, credentials, maxCalls: config.lldapMaxCalls, logger: log });
+  const passwords = createLldapPasswords({
+    url: config.ldapUrl,
+    ...trust,
+    ...(config.baseDn && { baseDn: config.baseDn }),
+    credentials,
+    logger: log,
+  });
+  return {
+    kube,
+    lldap,
+    passwords,
+    broker,
+    lookup: createLookup(kube, lldap, config.instance),
+    clock: systemClock,
+    log,
+    policy: async () => ({
+      instance: config.instance,
+      operatorNamespace: await kube.namespace(),
+      privilegedNamespaces: new Set(config.privilegedNamespaces),
+      adoption: config.adoption,
+      operatorLogin: login,
+      passwordMinLength: config.passwordMinLength,
+    }),
+  };
+}

@@ -1,0 +1,170 @@
+import { API_VERSION, FIELD_MANAGER, FINALIZER } from '../names.ts';
+import { type Connection, connect } from './connection.ts';
+import { KubeError } from './errors.ts';
+import type { KubernetesEvent, Secret } from './objects.ts';
+import { type CommonStatus, type KindName, PLURALS, type ResourceOf } from './resources.ts';
+
+export interface Selection {
+  namespace?: string;
+  /** Field to value; values are escaped here. */
+  fields?: Record<string, string>;
+  /** Label to value. */
+  labels?: Record<string, string>;
+}
+
+/** The few calls that functions make; all reads are consistent, never from the API server's cache. Throws KubeError. */
+export interface Kube {
+  /** The operator's own namespace. */
+  namespace(): Promise<string>;
+  get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
+  /** All that match, read in pages. */
+  list<K extends KindName>(kind: K, selection?: Selection): Promise<ResourceOf[K][]>;
+  /** Adds our finalizer if the resource is still the one that was read; answers the resource as it is then. */
+  addFinalizer<K extends KindName>(resource: ResourceOf[K]): Promise<ResourceOf[K]>;
+  /** Removes our entry, and only ours, on the same condition. */
+  removeFinalizer<K extends KindName>(resource: ResourceOf[K]): Promise<void>;
+  /** Makes `status` the whole of what the operator owns in it, if the resource is still the one that was read. */
+  applyStatus<K extends KindName>(resource: ResourceOf[K], status: CommonStatus): Promise<ResourceOf[K]>;
+  /** Creates the object or makes its labels and spec these. */
+  apply<K extends KindName>(
+    kind: K,
+    namespace: string,
+    name: string,
+    labels: Record<string, string>,
+    spec: ResourceOf[K]['spec'],
+  ): Promise<ResourceOf[K]>;
+  secret(namespace: string, name: string): Promise<Secret | undefined>;
+  secrets(labels: Record<string, string>): Promise<Secret[]>;
+  /** Answers undefined when a Secret of that name is there already. */
+  createSecret(namespace: string, name: string, labels: Record<string, string>, data: Record<string, string>): Promise<Secret | undefined>;
+  createEvent(event: KubernetesEvent): Promise<void>;
+  close(): void;
+}
+
+const PAGE = 500;
+const APPLY = 'application/apply-patch+yaml';
+
+export function createKube(connection: Connection = connect()): Kube {
+  const patchFinalizers = async (kind: KindName, resource: ResourceOf[KindName], operations: unknown[]): Promise<unknown> =>
+    connection
+      .request({
+        method: 'PATCH',
+        path: `${pathOf(kind, resource.metadata.namespace, resource.metadata.name)}?fieldManager=${FIELD_MANAGER}`,
+        contentType: 'application/json-patch+json',
+        body: [{ op: 'test', path: '/metadata/resourceVersion', value: resource.metadata.resourceVersion }, ...operations],
+      })
+      .catch((error: unknown) => {
+        // A failed `test` is answered 422 by the API server: the same thing as a conflict.
+        throw error instanceof KubeError && error.status === 422 ? new KubeError(409, error.message, 'Conflict') : error;
+      });
+
+  return {
+    namespace: () => connection.namespace(),
+    get: (kind, namespace, name) => found(connection.request({ method: 'GET', path: pathOf(kind, namespace, name) })),
+    list: (kind, selection = {}) => listAll(connection, collection(kind, selection.namespace), selection),
+    async addFinalizer(resource) {
+      const finalizers = resource.metadata.finalizers;
+      const operation = finalizers
+        ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }
+        : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] };
+      return (await patchFinalizers(resource.kind, resource, [operation])) as typeof resource;
+    },
+    async removeFinalizer(resource) {
+      const index = resource.metadata.finalizers?.indexOf(FINALIZER) ?? -1;
+      if (index < 0) return;
+      const path = `/metadata/finalizers/${index}`;
+      await patchFinalizers(resource.kind, resource, [
+        { op: 'test', path, value: FINALIZER },
+        { op: 'remove', path },
+      ]);
+    },
+    async applyStatus(resource, status) {
+      const { name, namespace, uid, resourceVersion } = resource.metadata;
+      const body = { apiVersion: API_VERSION, kind: resource.kind, metadata: { name, namespace, uid, resourceVersion }, status };
+      return (await connection.request({
+        method: 'PATCH',
+        path: `${pathOf(resource.kind, namespace, name)}/status?fieldManager=${FIELD_MANAGER}&force=true`,
+        contentType: APPLY,
+        body,
+      })) as typeof resource;
+    },
+    async apply(kind, namespace, name, labels, spec) {
+      return (await connection.request({
+        method: 'PATCH',
+        path: `${pathOf(kind, namespace, name)}?fieldManager=${FIELD_MANAGER}&force=true`,
+        contentType: APPLY,
+        body: { apiVersion: API_VERSION, kind, metadata: { name, namespace, labels }, spec },
+      })) as ResourceOf[typeof kind];
+    },
+    secret: (namespace, name) => found(connection.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/secrets/${name}` })),
+    secrets: (labels) => listAll(connection, '/api/v1/secrets', { labels }),
+    async createSecret(namespace, name, labels, data) {
+      try {
+        return (await connection.request({
+          method: 'POST',
+          path: `/api/v1/namespaces/${namespace}/secrets`,
+          body: { apiVersion: 'v1', kind: 'Secret', metadata: { name, labels }, data, type: 'Opaque' },
+        })) as Secret;
+      } catch (error) {
+        if (error instanceof KubeError && error.reason === 'AlreadyExists') return undefined;
+        throw error;
+      }
+    },
+    async createEvent(event) {
+      await connection.request({
+        method: 'POST',
+        path: `/apis/events.k8s.io/v1/namespaces/${event.metadata.namespace}/events`,
+        body: { apiVersion: 'events.k8s.io/v1', kind: 'Event', ...event },
+      });
+    },
+    close: () => connection.close(),
+  };
+}
+
+function collection(kind: KindName, namespace: string | undefined): string {
+  return `/apis/${API_VERSION}/${namespace ? `namespaces/${namespace}/` : ''}${PLURALS[kind]}`;
+}
+
+function pathOf(kind: KindName, namespace: string, name: string): string {
+  return `${collection(kind, namespace)}/${name}`;
+}
+
+async function found<T>(answer: Promise<unknown>): Promise<T | undefined> {
+  try {
+    return (await answer) as T;
+  } catch (error) {
+    if (error instanceof KubeError && error.gone) return undefined;
+    throw error;
+  }
+}
+
+async function listAll<T>(connection: Connection, path: string, { fields, labels }: Selection): Promise<T[]> {
+  const items: T[] = [];
+  const query = new URLSearchParams({ limit: String(PAGE) });
+  if (fields) query.set('fieldSelector', selector(fields, escapeField));
+  if (labels)
+    query.set(
+      'labelSelector',
+      selector(labels, (value) => value),
+    );
+  for (;;) {
+    const page = (await connection.request({ method: 'GET', path: `${path}?${query}` })) as {
+      items: T[];
+      metadata?: { continue?: string };
+    };
+    items.push(...page.items);
+    if (!page.metadata?.continue) return items;
+    query.set('continue', page.metadata.continue);
+  }
+}
+
+function selector(terms: Record<string, string>, encode: (value: string) => string): string {
+  return Object.entries(terms)
+    .map(([name, value]) => `${name}=${encode(value)}`)
+    .join(',');
+}
+
+/** A field selector's value: these three separate its terms. */
+function escapeField(value: string): string {
+  return value.replace(/[\\,=]/g, (c) => `\\${c}`);
+}

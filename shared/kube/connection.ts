@@ -1,0 +1,98 @@
+import { once } from '../concurrency.ts';
+import { createHttp, type Http, type HttpAnswer, HttpError } from '../http.ts';
+import { KubeError } from './errors.ts';
+
+/** One request to the API server. */
+export interface KubeRequest {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  path: string;
+  contentType?: string;
+  body?: unknown;
+}
+
+export interface Connection {
+  /** The namespace that this process runs in. */
+  namespace(): Promise<string>;
+  /** Throws {@link KubeError} for whatever is not 2xx. */
+  request(request: KubeRequest): Promise<unknown>;
+  close(): void;
+}
+
+const TIMEOUT_MS = 15_000;
+/** The API server keeps idle connections for minutes; a load balancer before it may not. */
+const KEEP_ALIVE_MS = 30_000;
+
+/**
+ * The API server by the standard configuration (KUBECONFIG, or the pod's ServiceAccount), over kept connections.
+ *
+ * The configuration is client-node's; its requests are not, since they open a connection each, have no
+ * timeout, and would load all of Kubernetes' models into a function that needs four kinds.
+ */
+export function connect(): Connection {
+  const setup = once(async () => {
+    const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
+    const config = new KubeConfig();
+    config.loadFromDefault();
+    const cluster = config.getCurrentCluster();
+    if (!cluster) throw new KubeError(0, 'the kubeconfig names no cluster');
+    const options: { headers?: Record<string, string>; ca?: Buffer | string } = {};
+    await config.applyToHTTPSOptions(options as never);
+    const http = createHttp({
+      baseURL: cluster.server,
+      timeoutMs: TIMEOUT_MS,
+      keepAliveMs: KEEP_ALIVE_MS,
+      maxSockets: 16,
+      ...(options.ca && { ca: options.ca.toString() }),
+    });
+    // Asked anew for each request: a ServiceAccount's token is a file that the kubelet renews.
+    const headers = async (): Promise<Record<string, string>> => {
+      const fresh: { headers?: Record<string, string> } = {};
+      await config.applyToHTTPSOptions(fresh as never);
+      return fresh.headers ?? {};
+    };
+    return { http, headers, namespace: config.getContextObject(config.getCurrentContext())?.namespace ?? 'default' };
+  });
+  let opened: Http | undefined;
+  return {
+    namespace: async () => (await setup()).namespace,
+    async request({ method, path, contentType, body }) {
+      const { http, headers } = await setup();
+      opened = http;
+      const answer = await http
+        .request({
+          method,
+          url: path,
+          headers: {
+            accept: 'application/json',
+            ...(await headers()),
+            ...(body !== undefined && { 'content-type': contentType ?? 'application/json' }),
+          },
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+        })
+        .catch((error: unknown) => {
+          throw error instanceof HttpError ? new KubeError(0, `The API server did not answer: ${error.message}`) : error;
+        });
+      return read(answer);
+    },
+    close: () => opened?.close(),
+  };
+}
+
+function read(answer: HttpAnswer): unknown {
+  const body = parse(answer.text);
+  if (answer.status >= 200 && answer.status < 300) return body;
+  const { message, reason } = (body ?? {}) as { message?: unknown; reason?: unknown };
+  throw new KubeError(
+    answer.status,
+    typeof message === 'string' ? message : `HTTP ${answer.status}`,
+    typeof reason === 'string' ? reason : '',
+  );
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,26 @@
+/** What the API server answered; `status` is 0 when it did not. */
+export class KubeError extends Error {
+  override name = 'KubeError';
+  readonly status: number;
+  readonly reason: string;
+
+  constructor(status: number, message: string, reason = '') {
+    super(message.slice(0, 500));
+    this.status = status;
+    this.reason = reason;
+  }
+
+  /** Another write came first, or the object is not what the caller took it for: read again. */
+  get stale(): boolean {
+    return this.status === 409;
+  }
+
+  get gone(): boolean {
+    return this.status === 404;
+  }
+
+  /** The server understood and will not have it, however often. */
+  get refused(): boolean {
+    return this.status === 422 || this.status === 400;
+  }
+}

@@ -1,0 +1,21 @@
+/** The built-in kinds, as far as functions use them. */
+
+export interface Secret {
+  metadata: { name: string; namespace: string; labels?: Record<string, string> };
+  /** Base64. */
+  data?: Record<string, string>;
+}
+
+/** `events.k8s.io/v1`. */
+export interface KubernetesEvent {
+  metadata: { namespace: string } & ({ name: string } | { generateName: string });
+  /** RFC 3339 with microseconds. */
+  eventTime: string;
+  type: 'Normal' | 'Warning';
+  reason: string;
+  action: string;
+  note: string;
+  regarding: { apiVersion: string; kind: string; namespace: string; name: string; uid?: string; resourceVersion?: string };
+  reportingController: string;
+  reportingInstance: string;
+}

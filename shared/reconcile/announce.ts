@@ -1,0 +1,54 @@
+import type { Clock } from '../clock.ts';
+import type { Kube } from '../kube/client.ts';
+import { KubeError } from '../kube/errors.ts';
+import type { Resource } from '../kube/resources.ts';
+import type { Log } from '../log.ts';
+import { API_GROUP, API_VERSION } from '../names.ts';
+import { condition } from './decide.ts';
+import type { Finding } from './status.ts';
+import { cut } from './status.ts';
+
+/**
+ * Tells of a change of Ready by a Kubernetes Event, whose reason is the condition's. Only on a change: a resource
+ * that fails for an hour leaves a handful. It is never a reason to fail a pass.
+ */
+export async function announce(io: { kube: Kube; clock: Clock; log: Log }, resource: Resource, ready: Finding): Promise<void> {
+  const before = condition(resource.status, 'Ready');
+  if (before?.status === ready.status && before.reason === ready.reason) return;
+  await createEvent(io, resource, {
+    type: ready.status === 'True' || ready.reason === 'Suspended' ? 'Normal' : 'Warning',
+    reason: ready.reason,
+    note: ready.message,
+  });
+}
+
+/** @param event `note` is cut to what an Event may hold; one whose `name` exists already is not written again */
+export async function createEvent(
+  io: { kube: Kube; clock: Clock; log: Log },
+  about: { kind: string; apiVersion?: string; metadata: { name: string; namespace: string; uid?: string; resourceVersion?: string } },
+  { name: eventName, ...event }: { type: 'Normal' | 'Warning'; reason: string; note: string; name?: string },
+): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = about.metadata;
+  await io.kube
+    .createEvent({
+      metadata: { ...(eventName ? { name: eventName } : { generateName: `${name}.` }), namespace },
+      eventTime: new Date(io.clock.now()).toISOString().replace('Z', '000Z'),
+      action: 'Reconcile',
+      regarding: {
+        apiVersion: about.apiVersion ?? API_VERSION,
+        kind: about.kind,
+        name,
+        namespace,
+        ...(uid && { uid }),
+        ...(resourceVersion && { resourceVersion }),
+      },
+      reportingController: `${API_GROUP}/operator`,
+      reportingInstance: 'lldap-operator',
+      ...event,
+      note: cut(event.note),
+    })
+    .catch((error: unknown) => {
+      if (eventName && error instanceof KubeError && error.reason === 'AlreadyExists') return;
+      io.log.warn('a Kubernetes Event could not be written', { reason: String(error), namespace, name });
+    });
+}

@@ -1,0 +1,115 @@
+import type { AttributeValue } from '../kube/resources.ts';
+import type { AttributeDefinition } from '../lldap/api.ts';
+import { type Failure, invalid } from './failure.ts';
+import { foldId } from './names.ts';
+
+/** Custom attributes: are the spec's values of the right type, and which of them does lldap not have? */
+
+export type Definitions = ReadonlyMap<string, Pick<AttributeDefinition, 'type' | 'isList' | 'isReadonly'>>;
+
+export interface AttributeChange {
+  insertAttributes: AttributeValue[];
+  removeAttributes: string[];
+}
+
+/**
+ * Why the spec's values do not fit their definitions, or undefined. lldap's own answer hides the cause
+ * ("While deserializing attribute …"), so the types are checked here.
+ */
+export function checkAttributes(desired: readonly AttributeValue[], definitions: Definitions): Failure | undefined {
+  for (const { name, value } of desired) {
+    const definition = definitions.get(foldId(name));
+    if (!definition) continue;
+    if (definition.isReadonly)
+      return invalid('ReadOnlyAttribute', `spec.attributes: lldap keeps the attribute ${name} itself; remove it from the spec.`);
+    const values = meant(value);
+    if (!definition.isList && values.length > 1)
+      return invalid(
+        'InvalidValue',
+        `spec.attributes: ${name} has ${values.length} values but its definition is no list; give one value, or define it with isList: true.`,
+      );
+    const wrong = values.find((v) => canonical(definition.type, v) === undefined);
+    if (wrong !== undefined)
+      return invalid(
+        'InvalidValue',
+        `spec.attributes: ${name} is ${shorten(wrong)}, which is not ${FORMS[definition.type]}; correct the value.`,
+      );
+  }
+  return undefined;
+}
+
+/** The single differences between what the spec asks for and what lldap has; attributes that the spec does not name stay. */
+export function diffAttributes(
+  desired: readonly AttributeValue[],
+  observed: readonly AttributeValue[],
+  definitions: Definitions,
+): AttributeChange {
+  const change: AttributeChange = { insertAttributes: [], removeAttributes: [] };
+  for (const { name, value } of desired) {
+    const folded = foldId(name);
+    const type = definitions.get(folded)?.type ?? 'String';
+    const want = meant(value);
+    const have = meant(observed.find((a) => foldId(a.name) === folded)?.value ?? []);
+    if (want.length === have.length && want.every((v, i) => canonical(type, v) === canonical(type, have[i] ?? ''))) continue;
+    if (want.length === 0) change.removeAttributes.push(folded);
+    else change.insertAttributes.push({ name: folded, value: want });
+  }
+  return change;
+}
+
+/** lldap stores an empty list, or one empty text, where it should store nothing. */
+function meant(value: readonly string[]): string[] {
+  return value.length === 1 && value[0] === '' ? [] : [...value];
+}
+
+const FORMS: Record<AttributeDefinition['type'], string> = {
+  String: 'a text',
+  Integer: 'a whole number from -9223372036854775808 to 9223372036854775807, in digits',
+  DateTime: 'a time with its zone, like 2026-01-31T12:00:00Z',
+  JpegPhoto: 'a JPEG picture in base64 without line breaks',
+};
+
+/** One spelling for each value: lldap returns times in UTC and numbers without zeros. Undefined for what lldap refuses. */
+export function canonical(type: AttributeDefinition['type'], value: string): string | undefined {
+  switch (type) {
+    case 'String':
+      return value;
+    case 'Integer':
+      return canonicalInteger(value);
+    case 'DateTime':
+      return canonicalTime(value);
+    case 'JpegPhoto':
+      return isJpeg(value) ? value : undefined;
+  }
+}
+
+function canonicalInteger(value: string): string | undefined {
+  if (!/^[+-]?\d+$/.test(value)) return undefined;
+  const number = BigInt(value.replace(/^\+/, ''));
+  return BigInt.asIntN(64, number) === number ? String(number) : undefined;
+}
+
+const TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)$/;
+
+/** JavaScript's dates have milliseconds and no leap seconds, lldap's have nanoseconds and both. */
+function canonicalTime(value: string): string | undefined {
+  const [, year, month, day, hour, minute, second, fraction = '', zone = ''] = TIME.exec(value) ?? [];
+  if (!year || Number(second) > 60 || Number(hour) > 23 || Number(minute) > 59) return undefined;
+  const leap = second === '60';
+  const date = new Date(`${year}-${month}-${day}T${hour}:${minute}:${leap ? '59' : second}${zone.toUpperCase()}`);
+  if (Number.isNaN(date.getTime())) return undefined;
+  // Date accepts the 30th of February and means the 2nd of March.
+  const calendar = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
+  calendar.setUTCFullYear(Number(year));
+  if (calendar.getUTCMonth() !== Number(month) - 1 || calendar.getUTCDate() !== Number(day)) return undefined;
+  const seconds = date.getTime() / 1000 + (leap ? 0.5 : 0);
+  return `${seconds}:${fraction.slice(0, 9).padEnd(9, '0')}`;
+}
+
+function isJpeg(value: string): boolean {
+  return /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(value) && value.startsWith('/9j/');
+}
+
+function shorten(value: string): string {
+  return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+}

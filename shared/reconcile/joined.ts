@@ -1,0 +1,30 @@
+import type { LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
+import { isReady } from './decide.ts';
+import { declares } from './lookup.ts';
+import { declaredName, foldGroupName } from './names.ts';
+
+/** The resources that bear on one membership. */
+export interface Parties {
+  /** Those that declare the membership's user name. */
+  users: readonly LldapUser[];
+  /** Those that declare the membership's group name. */
+  groups: readonly LldapGroup[];
+  /** Those that record the group that was joined. */
+  joinedGroups: readonly LldapGroup[];
+}
+
+/**
+ * Whether what a membership had joined is no longer what its names mean: the resource that declares a name
+ * records another object, or the one that records the joined group declares another name.
+ */
+export function isJoinedStale(membership: LldapMembership, { users, groups, joinedGroups }: Parties): boolean {
+  const joined = membership.status?.joined;
+  if (!joined) return true;
+  const speaks = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.status?.uuid !== undefined;
+  const groupKey = foldGroupName(membership.spec.groupName);
+  return (
+    users.some((u) => speaks(u) && u.status?.uuid !== joined.userUuid) ||
+    groups.some((g) => speaks(g) && (g.status?.uuid !== joined.groupUuid || g.status?.groupId !== joined.groupId)) ||
+    joinedGroups.some((g) => isReady(g) && declaredName(g) !== groupKey)
+  );
+}

@@ -1,0 +1,92 @@
+import type { Clock } from '../clock.ts';
+import type { Broker } from '../events/broker.ts';
+import type { Target } from '../events/parse.ts';
+import type { Kube } from '../kube/client.ts';
+import type { KindName, ResourceOf } from '../kube/resources.ts';
+import type { LldapClient, LldapPasswords } from '../lldap/api.ts';
+import type { Log } from '../log.ts';
+import type { Failure } from './failure.ts';
+import type { Lookup } from './lookup.ts';
+import type { Policy } from './standing.ts';
+import type { ExtraCondition, Finding } from './status.ts';
+
+/** What the engine reaches the world through. */
+export interface Io {
+  kube: Kube;
+  lldap: LldapClient;
+  passwords: LldapPasswords;
+  broker: Broker;
+  lookup: Lookup;
+  clock: Clock;
+  log: Log;
+  /** The operator's account may change when its credentials are rotated, so it is asked for each pass. */
+  policy(): Promise<Policy>;
+}
+
+export type StatusOf<K extends KindName> = NonNullable<ResourceOf[K]['status']>;
+
+/** One pass over one resource: what the kind's calls may read, and the draft that they keep their results in. */
+export interface Work<K extends KindName> {
+  readonly io: Io;
+  readonly policy: Policy;
+  readonly full: boolean;
+  /** As read, or as it was after the finalizer was added. */
+  resource: ResourceOf[K];
+  /** The kind's own status fields; what succeeded is kept here even if a later step fails. */
+  readonly draft: StatusOf<K>;
+  readonly findings: Partial<Record<ExtraCondition, Finding>>;
+  /**
+   * Called before each mutation.
+   * @throws Failure when the pass is past its deadline or its caller is gone
+   */
+  checkpoint(): void;
+  /** What to do should the resource turn out to be gone after all: a creation is undone. */
+  undo?: () => Promise<void>;
+}
+
+/** Single mutations, each because of a difference. */
+export type Plan<Step, Kept = object> =
+  | {
+      /** What the observation alone adds to the status, such as an id. */
+      keep?: Partial<Kept>;
+      steps: Step[];
+      /** What conditions say once all steps are done. */
+      findings?: Work<KindName>['findings'];
+      /** What still keeps the resource from being Ready then. */
+      unmet?: Failure;
+    }
+  | { refused: Failure };
+
+/** What a kind supplies; everything else is the engine's. */
+export interface Kind<K extends KindName, Dependencies, Observed, Step> {
+  readonly name: K;
+  /** Left alone altogether. */
+  ignores?(resource: ResourceOf[K], policy: Policy): boolean;
+  /** Why this resource may never act, as far as its own spec tells. */
+  refuse(resource: ResourceOf[K], policy: Policy): Failure | undefined;
+  /** Whether a resource that is settled may be left without looking at lldap. */
+  unchanged(work: Work<K>): Promise<boolean>;
+  /** Whether the resource names others at all. */
+  hasDependencies(resource: ResourceOf[K]): boolean;
+  /** What the resource waits for. @throws Failure NotReady */
+  depend(work: Work<K>): Promise<Dependencies>;
+  /**
+   * Reads lldap as far as the decision needs.
+   * @param sought a creation was answered "exists", so look wherever the object may be
+   */
+  observe(work: Work<K>, dependencies: Dependencies, sought: boolean): Promise<Observed>;
+  plan(work: PlanInput<K>, observed: Observed): Plan<Step, StatusOf<K>>;
+  /** At deletion nothing is waited for, and the object may be anywhere. */
+  observeDeletion(work: Work<K>): Promise<Observed>;
+  /** `refused` and no steps alike let the resource go; `unmet` holds it back. */
+  planDeletion(work: PlanInput<K>, observed: Observed): Plan<Step, StatusOf<K>>;
+  /** Carries out one step and keeps its results in the draft. */
+  apply(step: Step, work: Work<K>): Promise<void>;
+  /** One step for logs and people: no value of the spec. */
+  describe(step: Step): string;
+  /** Who may go on because of the change from `before` to what the draft says; `gone` at deletion. */
+  dependants(work: Work<K>, change: { becameReady: boolean; gone: boolean }): Promise<Target[]>;
+}
+
+/** What a plan may look at: no clock, no client. */
+export type PlanInput<K extends KindName> = Pick<Work<K>, 'resource' | 'draft' | 'policy' | 'full'>;

@@ -1,0 +1,94 @@
+import { type Failure, invalid, taken } from './failure.ts';
+import type { Mark, Origin } from './mark.ts';
+import { isBuiltInGroup } from './names.ts';
+
+/** What an installation allows; the same for every pass. */
+export interface Policy {
+  instance: string;
+  operatorNamespace: string;
+  privilegedNamespaces: ReadonlySet<string>;
+  adoption: 'privileged' | 'all';
+  /** The folded id of the account that the operator logs in with. */
+  operatorLogin: string;
+  passwordMinLength: number;
+}
+
+export function isPrivileged(policy: Policy, namespace: string): boolean {
+  return namespace === policy.operatorNamespace || policy.privilegedNamespaces.has(namespace);
+}
+
+/** Whom an object in lldap belongs to, as found by {@link findOwner}. */
+export type Owner =
+  | { who: 'self'; origin: Origin; marked: boolean }
+  /** `ref` is namespace/name. */
+  | { who: 'other'; ref: string }
+  /** Its mark names another installation. */
+  | { who: 'foreign'; instance: string }
+  /** `markNamespace`: of a mark whose resource is no more. */
+  | { who: 'nobody'; markNamespace?: string; origin?: Origin };
+
+/** May this resource act on the object, and with what mark? */
+export type Standing = { may: 'act'; origin: Origin; marked: boolean } | { may: 'not'; why: Failure };
+
+/**
+ * The rules of ownership, for an object that exists.
+ *
+ * 1. Ours: act. Without a mark, it is written again.
+ * 2. Another's: write nothing, delete nothing; it may be freed.
+ * 3. Another installation's: never.
+ * 4. Nobody's: adopted by privileged namespaces, by the namespace that the mark names, or by all where the
+ *    installation says so; naming somebody's account would otherwise be taking it over.
+ *
+ * @param what the object for a message, like `user alice`
+ */
+export function standing(owner: Owner, what: string, namespace: string, kind: string, policy: Policy): Standing {
+  switch (owner.who) {
+    case 'self':
+      return { may: 'act', origin: owner.origin, marked: owner.marked };
+    case 'other':
+      return {
+        may: 'not',
+        why: taken(
+          'Conflict',
+          `The ${what} in lldap belongs to the ${kind} ${owner.ref}; delete one of the two resources or give this one another name.`,
+        ),
+      };
+    case 'foreign':
+      return {
+        may: 'not',
+        why: invalid(
+          'NotOurs',
+          `The ${what} in lldap belongs to the operator installation of instance "${owner.instance}"; use another name.`,
+        ),
+      };
+    case 'nobody':
+      if (policy.adoption === 'all' || isPrivileged(policy, namespace) || owner.markNamespace === namespace)
+        return { may: 'act', origin: owner.markNamespace === namespace ? (owner.origin ?? 'adopted') : 'adopted', marked: false };
+      return {
+        may: 'not',
+        why: invalid(
+          'NotOurs',
+          `The ${what} is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.`,
+        ),
+      };
+  }
+}
+
+/** Accounts in one of lldap's built-in groups are written to from privileged namespaces only: they may have been promoted since. */
+export function refusePrivilegedAccount(
+  account: { id: string; groups: readonly { displayName: string }[] },
+  namespace: string,
+  policy: Policy,
+): Failure | undefined {
+  const group = account.groups.find((g) => isBuiltInGroup(g.displayName));
+  if (!group || isPrivileged(policy, namespace)) return undefined;
+  return invalid(
+    'Forbidden',
+    `The user ${account.id} is a member of ${group.displayName}, so only a resource in a privileged namespace may change it; move this resource there, or remove the user from the group.`,
+  );
+}
+
+/** The mark that this resource puts on an object. */
+export function markFor(resource: { metadata: { namespace: string; name: string } }, origin: Origin, policy: Policy): Mark {
+  return { instance: policy.instance, namespace: resource.metadata.namespace, name: resource.metadata.name, origin };
+}

@@ -1,0 +1,90 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { CommonStatus, Condition, Resource, Retry } from '../kube/resources.ts';
+import { condition } from './decide.ts';
+import type { Failure } from './failure.ts';
+import type { Reason } from './reasons.ts';
+
+/** A condition as a pass finds it; times and generations are added here. */
+export interface Finding {
+  status: 'True' | 'False' | 'Unknown';
+  reason: Reason;
+  message: string;
+}
+
+export type ExtraCondition = 'DependenciesReady' | 'PasswordSynced';
+
+const MESSAGE_LENGTH = 1024;
+const OWN_CONDITIONS = new Set(['Ready', 'Reconciling', 'Stalled', 'DependenciesReady', 'PasswordSynced']);
+
+/**
+ * The complete status that the operator owns after a pass; a partial one would erase what it leaves out.
+ * Conditions of others are not in it and survive.
+ *
+ * @param input.kept the kind's own fields
+ * @param input.extra findings of this pass; a condition that it did not come to stays as it was
+ * @param input.now milliseconds since the epoch
+ */
+export function buildStatus(input: {
+  resource: Resource;
+  kept: CommonStatus;
+  extra: Partial<Record<ExtraCondition, Finding>>;
+  ready: Finding;
+  failure: Failure | undefined;
+  retry: Retry | undefined;
+  token: string | undefined;
+  now: number;
+}): CommonStatus {
+  const { resource, kept, extra, ready, failure, retry, token, now } = input;
+  const findings: Record<string, Finding> = { Ready: ready };
+  if (retry && failure) findings.Reconciling = { status: 'True', reason: failure.reason, message: retryMessage(retry) };
+  if (failure?.category === 'Invalid') findings.Stalled = { status: 'True', reason: failure.reason, message: failure.message };
+  for (const type of ['DependenciesReady', 'PasswordSynced'] as const) {
+    const before = condition(resource.status, type);
+    const finding = extra[type] ?? (before && { status: before.status, reason: before.reason as Reason, message: before.message });
+    if (finding) findings[type] = finding;
+  }
+  const handled = token ?? resource.status?.lastHandledReconcileAt;
+  const { retry: _retry, lastHandledReconcileAt: _handled, ...own } = kept;
+  return {
+    ...own,
+    observedGeneration: resource.metadata.generation,
+    conditions: Object.entries(findings).map(([type, finding]) => toCondition(type, finding, resource, now)),
+    ...(retry && { retry }),
+    ...(handled && { lastHandledReconcileAt: handled }),
+  };
+}
+
+/** Whether writing `next` would change nothing. */
+export function sameStatus(current: CommonStatus | undefined, next: CommonStatus): boolean {
+  return isDeepStrictEqual(ownPart(current), ownPart(next));
+}
+
+function ownPart(status: CommonStatus | undefined): CommonStatus {
+  const conditions = (status?.conditions ?? []).filter((c) => OWN_CONDITIONS.has(c.type));
+  const defined = Object.entries(status ?? {}).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(defined), conditions: conditions.sort((a, b) => a.type.localeCompare(b.type)) };
+}
+
+function toCondition(type: string, finding: Finding, resource: Resource, now: number): Condition {
+  const before = condition(resource.status, type);
+  const message = cut(finding.message);
+  return {
+    type,
+    status: finding.status,
+    reason: finding.reason,
+    message,
+    lastTransitionTime: before?.status === finding.status ? before.lastTransitionTime : new Date(now).toISOString().replace(/\.\d+Z$/, 'Z'),
+    observedGeneration: resource.metadata.generation,
+  };
+}
+
+/** At most what a condition's message should be, with a sign that something is missing. */
+export function cut(message: string): string {
+  return message.length <= MESSAGE_LENGTH ? message : `${message.slice(0, MESSAGE_LENGTH - 1)}…`;
+}
+
+function retryMessage(retry: Retry): string {
+  return retry.nextTime
+    ? `Attempt ${retry.attempts} failed; the next one is due at ${retry.nextTime}.`
+    : `Attempt ${retry.attempts} failed; the broker did not take the next one, the sweep will start it.`;
+}

@@ -1,0 +1,119 @@
+import type { Server } from 'node:http';
+import express, { type NextFunction, type Request, type Response } from 'express';
+import { MalformedEvent, type OperatorEvent, parseEvent } from './events/parse.ts';
+import { withTrace } from './events/trace.ts';
+import type { Log } from './log.ts';
+
+/** What a function answers to an event; see {@link serve} for what the broker makes of it. */
+export type Answer =
+  | { status: 204 }
+  /** For people who call a function directly with `Prefer: return=representation`. */
+  | { status: 200; body: unknown }
+  | { status: 400 | 500 | 503; message: string; body?: unknown };
+
+export interface EventContext {
+  /** Aborted when the caller has gone. */
+  signal: AbortSignal;
+  /** Aborted when the process was told to stop. */
+  stopping: AbortSignal;
+  /** The caller wants to be told what was found and done. */
+  representation: boolean;
+  /** The dead letter's cause, when the broker sends one. */
+  errorCode?: number;
+}
+
+export type EventHandler = (event: OperatorEvent, context: EventContext) => Promise<Answer>;
+
+/** An object may be 1.5 MB; what is larger is answered 413, once. */
+const BODY_LIMIT = '2mb';
+/** The broker keeps idle connections for 90 s and would meet a closing one. */
+const KEEP_ALIVE_MS = 95_000;
+
+/**
+ * Serves CloudEvents as a Knative function.
+ *
+ * 1. A success is 204 without body or `ce-*` header: any other body of a 2xx counts as a failed delivery.
+ * 2. An error's body is one short line: over 768 bytes crash the in-memory channel's dispatcher.
+ * 3. A malformed event gets 4xx, which the broker does not retry; 5xx it redelivers.
+ * 4. Health says that the process serves; it depends on nothing else.
+ * 5. SIGTERM: what is under way finishes, then the process ends with 0.
+ *
+ * @param routes path to handler
+ * @returns once the server listens; `closed` resolves when it has stopped
+ */
+export async function serve(options: {
+  port: number;
+  log: Log;
+  routes: Record<string, EventHandler>;
+}): Promise<{ port: number; stop(): void; closed: Promise<void> }> {
+  const stopping = new AbortController();
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  for (const probe of ['liveness', 'readiness']) app.get(`/health/${probe}`, (_request, response) => void response.status(200).end());
+  for (const [path, handler] of Object.entries(options.routes)) {
+    app.post(path, express.raw({ type: () => true, limit: BODY_LIMIT }), (request, response, next) => {
+      withTrace(request.headers, () => handle(request, response, handler, stopping.signal)).catch(next);
+    });
+  }
+  app.use((_request, response) => void response.status(404).type('text').end('not found'));
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) =>
+    answerError(error, request, response, options.log),
+  );
+
+  const server: Server = await new Promise((resolve, reject) => {
+    const listening = app.listen(options.port, (error?: Error) => (error ? reject(error) : resolve(listening)));
+  });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  server.headersTimeout = KEEP_ALIVE_MS + 5_000;
+  server.requestTimeout = 0;
+  const closed = new Promise<void>((resolve) => server.once('close', resolve));
+  const stop = () => {
+    stopping.abort();
+    server.close();
+    server.closeIdleConnections();
+  };
+  const address = server.address();
+  return { port: typeof address === 'object' && address ? address.port : options.port, stop, closed };
+}
+
+async function handle(request: Request, response: Response, handler: EventHandler, stopping: AbortSignal): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort();
+  });
+  const event = parseEvent(request.headers, Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
+  const code = Number(request.headers['ce-knativeerrorcode']);
+  const answer = await handler(event, {
+    signal: gone.signal,
+    stopping,
+    representation: /\breturn=representation\b/.test(String(request.headers.prefer ?? '')),
+    ...(Number.isInteger(code) && { errorCode: code }),
+  });
+  if (stopping.aborted) response.set('connection', 'close');
+  if (answer.status === 204) response.status(204).end();
+  else if ('body' in answer) response.status(answer.status).json(answer.body);
+  else response.status(answer.status).type('text').end(short(answer.message));
+}
+
+function answerError(error: unknown, request: Request, response: Response, log: Log): void {
+  const status = error instanceof MalformedEvent ? 400 : clientError(error);
+  if (status) log.warn('refused a request', { path: request.path, status, reason: error instanceof Error ? error.message : String(error) });
+  else log.error('a handler failed', { path: request.path, stack: error instanceof Error ? error.stack : String(error) });
+  if (response.headersSent) return;
+  const message = error instanceof Error && status ? error.message : 'internal error';
+  response
+    .status(status ?? 500)
+    .type('text')
+    .end(short(message));
+}
+
+/** The body parser's own refusals (too large, cut off) carry a 4xx status. */
+function clientError(error: unknown): number | undefined {
+  const status = (error as { status?: unknown } | null)?.status;
+  return typeof status === 'number' && status >= 400 && status < 500 ? status : undefined;
+}
+
+function short(message: string): string {
+  return `${message.replace(/\s+/g, ' ').slice(0, 300)}\n`;
+}

@@ -54,6 +54,7 @@ describe('A local Knative Service', () => {
       idleMs,
     );
     await service.start();
+    await service.warm();
   }
 
   const call = (path = '/', method = 'POST'): Promise<Answer> => send(method, service.url + path, {}, Buffer.alloc(0));

@@ -59,6 +59,10 @@ export class LocalService {
     const port = await listen(this.#server);
     this.url = `http://127.0.0.1:${port}`;
     this.#host.addresses.set(serviceHost(namespace, this.name), port);
+  }
+
+  /** Starts the process that `min-scale` asks for, once all addresses are known. */
+  async warm(): Promise<void> {
     if (this.#model.minScale > 0) await this.#running('min-scale');
   }
 

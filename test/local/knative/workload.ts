@@ -117,7 +117,7 @@ function readPod(spec: Fields, namespace: string, name: string, tokenless: Set<s
 }
 
 function readContainer(container: Fields, secrets: Map<string, string>): Pick<Workload, 'args' | 'env' | 'configMaps' | 'secretVolumes'> {
-  container.leave('name', 'image', 'resources', 'securityContext');
+  container.leave('name', 'image', 'ports', 'resources', 'securityContext');
   const secretVolumes = container.objects('volumeMounts').map((mount) => {
     mount.leave('readOnly');
     const secret = secrets.get(mount.string('name'));
@@ -158,6 +158,7 @@ function readProbe(container: Fields, name: string): string {
   const probe = container.optionalObject(name);
   if (!probe) return '/';
   const get = probe.object('httpGet');
+  get.leave('port');
   const path = get.string('path');
   for (const each of [get, probe]) each.done();
   return path;

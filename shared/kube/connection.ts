@@ -27,12 +27,15 @@ const KEEP_ALIVE_MS = 30_000;
  *
  * The configuration is client-node's; its requests are not, since they open a connection each, have no
  * timeout, and would load all of Kubernetes' models into a function that needs four kinds.
+ *
+ * @param kubeconfig a file's path, instead of the standard places
  */
-export function connect(): Connection {
+export function connect(kubeconfig?: string): Connection {
   const setup = once(async () => {
     const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
     const config = new KubeConfig();
-    config.loadFromDefault();
+    if (kubeconfig === undefined) config.loadFromDefault();
+    else config.loadFromFile(kubeconfig);
     const cluster = config.getCurrentCluster();
     if (!cluster) throw new KubeError(0, 'the kubeconfig names no cluster');
     const options: { headers?: Record<string, string>; ca?: Buffer | string } = {};

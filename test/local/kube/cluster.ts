@@ -37,8 +37,6 @@ export interface Cluster {
   readonly kubeconfig: string;
   /** JSON lines, one per finished request at level Metadata: who did what to which resource, never a body. */
   readonly auditLog: string;
-  /** The path of the kubectl binary. */
-  readonly kubectlPath: string;
   /** Runs kubectl as the administrator. A failure is told by `code`, not thrown. */
   kubectl(args: string[], options?: { input?: string }): Promise<KubectlResult>;
   /** `kubectl apply` of a YAML text, or of a file or folder. @throws Error with what kubectl said */
@@ -77,7 +75,7 @@ export async function startCluster(): Promise<Cluster> {
     const server = await ApiServer.start({ processes, binary: tools.apiserver, directory, etcd, files, auditLog, adminToken });
     const kubeconfig = join(directory, 'kubeconfig');
     await writeKubeconfig(kubeconfig, { url: server.url, ca: server.ca, token: adminToken, namespace: 'default' });
-    return new LocalCluster({ server, processes, directory, adminToken, auditLog, kubeconfig, kubectlPath: tools.kubectl });
+    return new LocalCluster({ server, processes, directory, adminToken, auditLog, kubeconfig, kubectl: tools.kubectl });
   } catch (error) {
     await processes.end();
     throw error;
@@ -91,7 +89,7 @@ interface Parts {
   adminToken: string;
   auditLog: string;
   kubeconfig: string;
-  kubectlPath: string;
+  kubectl: string;
 }
 
 class LocalCluster implements Cluster {
@@ -100,19 +98,19 @@ class LocalCluster implements Cluster {
   readonly adminToken: string;
   readonly auditLog: string;
   readonly kubeconfig: string;
-  readonly kubectlPath: string;
+  readonly #kubectl: string;
   readonly #server: ApiServer;
   readonly #processes: ProcessGroup;
   readonly #directory: string;
   readonly #connection: ApiConnection;
 
-  constructor({ server, processes, directory, adminToken, auditLog, kubeconfig, kubectlPath }: Parts) {
+  constructor({ server, processes, directory, adminToken, auditLog, kubeconfig, kubectl }: Parts) {
     this.url = server.url;
     this.ca = server.ca;
     this.adminToken = adminToken;
     this.auditLog = auditLog;
     this.kubeconfig = kubeconfig;
-    this.kubectlPath = kubectlPath;
+    this.#kubectl = kubectl;
     this.#server = server;
     this.#processes = processes;
     this.#directory = directory;
@@ -122,7 +120,7 @@ class LocalCluster implements Cluster {
   kubectl(args: string[], { input }: { input?: string } = {}): Promise<KubectlResult> {
     const env = { ...process.env, KUBECONFIG: this.kubeconfig, KUBECACHEDIR: join(this.#directory, 'kubectl-cache') };
     return new Promise((resolve, reject) => {
-      const child = execFile(this.kubectlPath, args, { env, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      const child = execFile(this.#kubectl, args, { env, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
         if (error && typeof error.code !== 'number') reject(error);
         else resolve({ stdout, stderr, code: typeof error?.code === 'number' ? error.code : 0 });
       });

@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open, readFile } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const GUARD = `trap '' INT TERM HUP
@@ -16,13 +17,12 @@ for _ in 1 2 3 4 5; do rm -rf -- "$0" && break; sleep 0.2; done`;
 const STOPS_WITHIN_MS = 20_000;
 
 export interface Daemon {
-  readonly pid: number;
   /** Undefined while it runs; then why it doesn't, for people. */
   ended(): string | undefined;
   /** The last lines that it wrote. */
   lastWords(): Promise<string>;
-  /** Sends the signal, waits for the end and falls back to SIGKILL. */
-  stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
+  /** Sends SIGTERM, waits for the end, and sends SIGKILL when that takes too long. */
+  stop(): Promise<void>;
 }
 
 /** Daemons in a folder of their own, which vanishes together with them. */
@@ -35,8 +35,7 @@ export class ProcessGroup {
     this.#guard = spawn('sh', ['-c', GUARD, directory], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
     // Nothing here keeps a finished test run from exiting: the guard tidies up then.
     this.#guard.unref();
-    const { stdin } = this.#guard;
-    if (stdin && 'unref' in stdin && typeof stdin.unref === 'function') stdin.unref();
+    if (this.#guard.stdin instanceof Socket) this.#guard.stdin.unref();
   }
 
   /** Starts a program whose output goes to the file `log`. */
@@ -72,10 +71,10 @@ export class ProcessGroup {
       this.#running.delete(pid);
       this.#tellGuard();
     });
-    const stop = async (signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM') => {
+    const stop = async () => {
       if (ended() !== undefined) return;
       child.ref();
-      child.kill(signal);
+      child.kill('SIGTERM');
       const patience = new AbortController();
       await Promise.race([
         exited,
@@ -87,7 +86,7 @@ export class ProcessGroup {
       patience.abort();
       await exited;
     };
-    return { pid, ended: () => (ended() === undefined ? undefined : `${command}: ${ended()}`), lastWords, stop };
+    return { ended: () => (ended() === undefined ? undefined : `${command}: ${ended()}`), lastWords, stop };
   }
 
   /** The whole truth each time: a pid that is free again must not be killed later. */

@@ -83,7 +83,7 @@ export class ApiServer {
 
   /** Graceful, as in a node's reboot. */
   async stop(): Promise<void> {
-    await this.#daemon.stop('SIGTERM');
+    await this.#daemon.stop();
   }
 
   /** Starts it again and waits until it is ready. The certificate is the one made at the first start. */

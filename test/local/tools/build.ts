@@ -4,6 +4,7 @@
  *
  * - A first build takes some minutes and says what it is doing; after that the answer is instant.
  * - The binaries appear all at once or not at all (built aside, then renamed).
+ * - Each build has 200 MB and a folder of its own; what no checkout uses any more may simply be deleted.
  * - Two processes that start together build once. A builder that dies leaves nothing that has to be cleaned by hand.
  */
 import { execFile, spawn } from 'node:child_process';

@@ -8,7 +8,7 @@ export interface Secret {
 
 /** `events.k8s.io/v1`. */
 export interface KubernetesEvent {
-  metadata: { namespace: string } & ({ name: string } | { generateName: string });
+  metadata: { namespace: string; name: string };
   /** RFC 3339 with microseconds. */
   eventTime: string;
   type: 'Normal' | 'Warning';

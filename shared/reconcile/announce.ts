@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Kube } from '../kube/client.ts';
 import { KubeError } from '../kube/errors.ts';
@@ -31,7 +32,8 @@ export async function createEvent(
   const { name, namespace, uid, resourceVersion } = about.metadata;
   await io.kube
     .createEvent({
-      metadata: { ...(eventName ? { name: eventName } : { generateName: `${name}.` }), namespace },
+      // Events are named by their object and a tail; generateName would not take the dot between.
+      metadata: { name: eventName ?? `${name.slice(0, 230)}.${randomBytes(8).toString('hex')}`, namespace },
       eventTime: new Date(io.clock.now()).toISOString().replace('Z', '000Z'),
       action: 'Reconcile',
       regarding: {

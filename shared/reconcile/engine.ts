@@ -15,6 +15,9 @@ export interface Occasion {
   notBefore?: string;
 }
 
+/** Results that tell nobody anything new. */
+const QUIET = new Set<Report['result']>(['gone', 'ignored', 'unchanged', 'waiting']);
+
 export interface Engine {
   /** Handles one event; see {@link createEngine}. */
   reconcile(target: Target, occasion: Occasion, context: Pick<EventContext, 'signal' | 'representation'>): Promise<Answer>;
@@ -45,7 +48,8 @@ export function createEngine<K extends KindName, Dependencies, Observed, Step>(
     async (key, hints, signal) => {
       const [namespace = '', name = ''] = key.split('/');
       const report = await runPass(kind, io, settings, echoes, { kind: kind.name, namespace, name }, hints, signal);
-      io.log.info('reconciled', { ...report });
+      const { message, ...fields } = report;
+      io.log[QUIET.has(report.result) ? 'debug' : 'info']('reconciled', { ...fields, ...(message && { detail: message }) });
       return report;
     },
     (report) => report.result === 'unwritten',

@@ -104,6 +104,8 @@ export class HttpError extends Error {
   }
 }
 
+/** lldap answers these before it has read the body, and then closes the connection without having said so. */
+const ENDS_CONNECTION = new Set<number | undefined>([401, 413]);
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: number): Promise<HttpAnswer> {
@@ -139,7 +141,10 @@ function watched(connection: { sent: boolean }) {
   return {
     request(options: http.RequestOptions, onResponse: (response: http.IncomingMessage) => void): http.ClientRequest {
       const secure = options.protocol === 'https:';
-      const request = (secure ? https : http).request(options, onResponse);
+      const request = (secure ? https : http).request(options, (response) => {
+        if (ENDS_CONNECTION.has(response.statusCode)) request.shouldKeepAlive = false;
+        onResponse(response);
+      });
       const note = () => {
         connection.sent = true;
       };

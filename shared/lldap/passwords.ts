@@ -47,9 +47,11 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
     });
   };
 
+  // ldapts takes any TLS options as the wish for TLS.
+  const tls = url.startsWith('ldaps:') && ca !== undefined ? { tlsOptions: { ca } } : {};
   const connection = async (): Promise<Client> => {
     const { Client } = await import('ldapts');
-    return new Client({ url, timeout: timeoutMs, connectTimeout: timeoutMs, ...(ca === undefined ? {} : { tlsOptions: { ca } }) });
+    return new Client({ url, timeout: timeoutMs, connectTimeout: timeoutMs, ...tls });
   };
 
   /** lldap splits names at `,` and `=` and knows no escaping; and an upper-case letter in a DN can end the connection. */

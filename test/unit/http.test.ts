@@ -81,6 +81,17 @@ describe('shared/http', () => {
     while (closed.length === 0) await new Promise((done) => setTimeout(done, 10));
   });
 
+  it('uses no connection again that lldap closes, unannounced, after it refused a token', async () => {
+    const sockets: unknown[] = [];
+    const baseURL = await serve((request, response) => {
+      sockets.push(request.socket);
+      response.writeHead(401).end();
+    });
+    const http = client({ baseURL });
+    for (let i = 0; i < 3; i++) assert.equal((await http.request({ method: 'POST', url: '/', body: 'x' })).status, 401);
+    assert.equal(new Set(sockets).size, 3);
+  });
+
   it('opens no more connections than allowed', async () => {
     const sockets = new Set<unknown>();
     const baseURL = await serve((request, response) => {

@@ -7,6 +7,7 @@ import type { Parts } from './web.ts';
 
 /** lldap's LDAP side, as far as passwords need it: bind, the root entry, Password Modify (RFC 3062). */
 
+const SEQUENCE = 0x30;
 const BIND = 0x60;
 const UNBIND = 0x42;
 const SEARCH = 0x63;
@@ -32,13 +33,13 @@ export function serveLdap(parts: Parts, baseDn: string, socket: Socket): void {
   socket.on('error', () => socket.destroy());
   socket.on('data', (chunk) => {
     received = Buffer.concat([received, chunk]);
-    for (let size = sizeOf(received); size !== undefined && size <= received.length; size = sizeOf(received)) {
+    for (let size = sizeOf(received); size <= received.length; size = sizeOf(received)) {
       const message = received.subarray(0, size);
       received = received.subarray(size);
       // One after the other: a bind decides who the next operation is from.
       work = work.then(() => serve(session, socket, message)).catch(() => void socket.destroy());
     }
-    if (received.length > MOST_BYTES) socket.destroy();
+    if (received.length > MOST_BYTES || (received.length > 0 && received[0] !== SEQUENCE)) socket.destroy();
   });
 }
 
@@ -148,13 +149,13 @@ function isUtf8(bytes: Buffer): boolean {
   return Buffer.from(bytes.toString()).equals(bytes);
 }
 
-/** How long the first message is, header included, once its header is there. */
-function sizeOf(bytes: Buffer): number | undefined {
-  const first = bytes[1];
-  if (first === undefined) return undefined;
+/** How long the first message is, header included; infinite while its header is not there, or is none. */
+function sizeOf(bytes: Buffer): number {
+  const [tag, first] = bytes;
+  if (tag !== SEQUENCE || first === undefined) return Number.POSITIVE_INFINITY;
   if (first < 0x80) return 2 + first;
   const count = first & 0x7f;
-  return bytes.length < 2 + count ? undefined : 2 + count + bytes.readUIntBE(2, count);
+  return count === 0 || count > 4 || bytes.length < 2 + count ? Number.POSITIVE_INFINITY : 2 + count + bytes.readUIntBE(2, count);
 }
 
 function readRequest(message: Buffer): Request | undefined {

@@ -30,7 +30,11 @@ export function createWeb(parts: Parts): Server {
     // With this header set by hand, Node does not add one that tells clients when the connection will be closed.
     response.setHeader('connection', 'keep-alive');
     answer(parts, request)
-      .then((reply) => finish(response, reply))
+      .then((reply) => {
+        // lldap refuses a token before it has read the body, and closes the connection without having said so.
+        if (typeof reply === 'object' && reply.status === 401) response.once('finish', () => request.socket.end());
+        finish(response, reply);
+      })
       .catch((error: unknown) => finish(response, { status: 500, body: String(error) }));
   });
   server.keepAliveTimeout = IDLE_MS;

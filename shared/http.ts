@@ -1,5 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
+import { TLSSocket } from 'node:tls';
 import type { AxiosInstance } from 'axios';
 
 /**
@@ -149,7 +150,8 @@ function watched(connection: { sent: boolean }) {
         connection.sent = true;
       };
       request.once('socket', (socket) => {
-        if (request.reusedSocket) note();
+        // A socket that another request has just left is not marked as reused.
+        if (socket instanceof TLSSocket ? socket.authorized : !socket.connecting) note();
         else socket.once(secure ? 'secureConnect' : 'connect', note);
       });
       return request;

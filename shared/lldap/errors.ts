@@ -27,7 +27,7 @@ interface Rule {
 
 const NAME = '([^`\'"\\s]{1,64})';
 const DATABASE = '^Database (?:transaction )?error: .*';
-const UNIQUE = `${DATABASE}(?:UNIQUE constraint failed:|violates unique constraint|Duplicate entry).*`;
+const UNIQUE = `${DATABASE}(?:UNIQUE constraint failed:|violates unique constraint|Duplicate entry .* for key).*`;
 const FOREIGN_KEY = `${DATABASE}(?:FOREIGN KEY constraint failed|violates foreign key constraint|foreign key constraint fails)`;
 
 const RULES: readonly Rule[] = [

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import { inspect } from 'node:util';
 import { createHttp, type Http, HttpError, type HttpOptions } from '../../shared/http.ts';
+import { selfSigned } from '../local/lldap/certificate.ts';
 
 describe('shared/http', () => {
   const servers: (Server | TcpServer)[] = [];
@@ -22,6 +24,13 @@ describe('shared/http', () => {
     return (server.address() as AddressInfo).port;
   };
   const serve = async (listener: RequestListener) => `http://127.0.0.1:${await listen(createServer(listener))}`;
+  const certificate = selfSigned();
+  const serveSecurely = async () => {
+    const server = createSecureServer(certificate, (request, response) => {
+      if (request.url === '/first') response.end();
+    });
+    return `https://127.0.0.1:${await listen(server)}`;
+  };
   const client = (options: Partial<HttpOptions>) => {
     const made = createHttp({ timeoutMs: 10_000, keepAliveMs: 4000, ...options });
     clients.push(made);
@@ -130,6 +139,28 @@ describe('shared/http', () => {
     const second = await failure(http.request({ method: 'GET', url: '/', timeoutMs: 100 }));
     assert.deepEqual([second.code, second.sent], ['timeout', false]);
     assert.equal((await first).sent, true);
+  });
+
+  it('says sent for a request that waited for the connection of another', async () => {
+    const baseURL = await serve((request, response) => {
+      if (request.url === '/first') response.end();
+    });
+    for (const secure of [false, true]) {
+      const http = client({ baseURL: secure ? await serveSecurely() : baseURL, ca: certificate.cert, maxSockets: 1, timeoutMs: 300 });
+      const [, second] = await Promise.all([
+        http.request({ method: 'GET', url: '/first' }),
+        failure(http.request({ method: 'GET', url: '/' })),
+      ]);
+      assert.deepEqual([second.code, second.sent], ['timeout', true], `secure: ${secure}`);
+    }
+  });
+
+  it('trusts the given certificates for https', async () => {
+    const baseURL = await serveSecurely();
+    assert.equal((await client({ baseURL, ca: certificate.cert }).request({ method: 'GET', url: '/first' })).status, 200);
+    const error = await failure(client({ baseURL }).request({ method: 'GET', url: '/first' }));
+    assert.deepEqual([error.code, error.sent], ['tls', false]);
+    assert.match(error.message, /SELF_SIGNED/);
   });
 
   it('says reset when the server hangs up, before or in the middle of its answer', async () => {

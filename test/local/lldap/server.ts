@@ -40,6 +40,8 @@ export interface LocalLldap {
   asked(): Promise<Entry[]>;
   /** On how many connections something was asked since then. */
   sockets(): Promise<{ http: number; ldap: number }>;
+  /** How many connections are open now. */
+  connections(): Promise<{ http: number; ldap: number }>;
   forget(): Promise<void>;
 
   /** What a person does in lldap's own UI as an administrator; answers the GraphQL data, throws the error's text. */
@@ -130,6 +132,9 @@ export async function serveLldap(options: LocalLldapOptions = {}): Promise<Local
     async sockets() {
       return parts.records.sockets;
     },
+    async connections() {
+      return { http: http.connections(), ldap: ldap.connections() + ldaps.connections() };
+    },
     async forget() {
       parts.records.clear();
     },
@@ -186,6 +191,7 @@ function listener(create: () => Server, wanted = 0) {
   const sockets = new Set<Socket>();
   return {
     port: () => port,
+    connections: () => sockets.size,
     async open() {
       if (server !== undefined) return;
       const opened = create();

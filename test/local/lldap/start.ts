@@ -55,6 +55,7 @@ export async function startLldap(
     heal: order('heal'),
     asked: order('asked'),
     sockets: order('sockets'),
+    connections: order('connections'),
     forget: order('forget'),
     edit: order('edit'),
     setPassword: order('setPassword'),

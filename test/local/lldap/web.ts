@@ -32,7 +32,8 @@ export function createWeb(parts: Parts): Server {
     answer(parts, request)
       .then((reply) => {
         // lldap refuses a token before it has read the body, and closes the connection without having said so.
-        if (typeof reply === 'object' && reply.status === 401) response.once('finish', () => request.socket.end());
+        if (typeof reply === 'object' && reply.status === 401 && request.url === '/api/graphql')
+          response.once('finish', () => request.socket.end());
         finish(response, reply);
       })
       .catch((error: unknown) => finish(response, { status: 500, body: String(error) }));

@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
+import { LldapError } from '../../shared/lldap/api.ts';
+import { createLldapClient, type LldapClientOptions } from '../../shared/lldap/client.ts';
+import { createLog } from '../../shared/log.ts';
+import { type Entry, type LocalLldap, startLldap } from '../local/lldap/start.ts';
+
+describe('the session with lldap', () => {
+  let lldap: LocalLldap;
+  let log: string[];
+  const closing: (() => void)[] = [];
+
+  beforeEach(async () => {
+    log = [];
+    lldap = await startLldap({ passwordCost: 'cheap' });
+  });
+  afterEach(async () => {
+    for (const close of closing.splice(0)) close();
+    await lldap.stop();
+  });
+
+  const connect = (options: Partial<LldapClientOptions> = {}) => {
+    const client = createLldapClient({
+      url: lldap.url,
+      credentials: async () => lldap.admin,
+      logger: createLog('debug', (line) => log.push(line)),
+      ...options,
+    });
+    closing.push(client.close);
+    return client;
+  };
+  const count = async (operation: string, protocol: Entry['protocol'] = 'http') =>
+    (await lldap.asked()).filter((entry) => entry.operation === operation && entry.protocol === protocol).length;
+  const failure = async (promise: Promise<unknown>): Promise<LldapError> => {
+    const outcome = await promise.then(
+      (value) => `answered ${inspect(value)}`,
+      (error: unknown) => error,
+    );
+    assert.ok(outcome instanceof LldapError, inspect(outcome));
+    return outcome;
+  };
+  /** What anybody can do to our account without authentication. */
+  const logOut = () => fetch(`${lldap.url}/auth/logout`, { headers: { 'refresh-token': `nonsense+${lldap.admin.username}` } });
+
+  it('makes one login for fifty calls at once, over no more connections than allowed', async () => {
+    const client = connect({ maxCalls: 4 });
+    await Promise.all(Array.from({ length: 50 }, () => client.user('admin')));
+    assert.deepEqual([await count('login'), await count('refresh'), await count('user', 'graphql')], [1, 0, 50]);
+    assert.ok((await lldap.sockets()).http <= 4);
+  });
+
+  it('renews the token once, by a refresh, for fifty calls whose token was logged out, and makes each call once more', async () => {
+    const client = connect();
+    await client.user('admin');
+    await logOut();
+    await lldap.forget();
+    const users = await Promise.all(Array.from({ length: 50 }, () => client.user('admin')));
+    assert.ok(users.every((user) => user?.id === 'admin'));
+    assert.deepEqual([await count('login'), await count('refresh'), await count('user', 'graphql')], [0, 1, 50]);
+  });
+
+  it('renews a token before it expires, unasked', async () => {
+    const jwt = (name: string, life: number) =>
+      `x.${Buffer.from(JSON.stringify({ iat: 1000, exp: 1000 + life, groups: [], name })).toString('base64url')}.x`;
+    const seen: string[] = [];
+    const server = createServer((request, response) => {
+      const tokens = {
+        '/auth/simple/login': { token: jwt('first', 1), refreshToken: 'r' },
+        '/auth/refresh': { token: jwt('second', 86_400) },
+      };
+      const token = request.headers.authorization?.slice('Bearer '.length);
+      seen.push(token === undefined ? String(request.url) : JSON.parse(atob(String(token.split('.')[1]))).name);
+      response.end(JSON.stringify(tokens[request.url as keyof typeof tokens] ?? { data: { result: [] } }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closing.push(() => server.close());
+    const client = connect({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    await client.groups();
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await client.groups();
+    await client.groups();
+    assert.deepEqual(seen, ['/auth/simple/login', 'first', '/auth/refresh', 'second', 'second']);
+  });
+
+  it('logs in when the refresh token is not known any more', async () => {
+    const before = await lldap.snapshot();
+    const client = connect();
+    await client.user('admin');
+    await logOut();
+    const now = await lldap.snapshot();
+    await lldap.restore({ ...now, refreshTokens: before.refreshTokens });
+    await lldap.forget();
+    assert.equal((await client.user('admin'))?.id, 'admin');
+    assert.deepEqual([await count('login'), await count('refresh')], [1, 1]);
+  });
+
+  it('says unauthenticated after exactly one login with wrong credentials, which it does not repeat at once', async () => {
+    const client = connect({ credentials: async () => ({ username: 'admin', password: 'wrong' }) });
+    const errors = await Promise.all(Array.from({ length: 50 }, () => failure(client.user('admin'))));
+    assert.ok(errors.every(({ kind }) => kind === 'unauthenticated'));
+    assert.equal((await failure(client.user('admin'))).kind, 'unauthenticated');
+    assert.deepEqual([await count('login'), await count('user', 'graphql')], [1, 0]);
+  });
+
+  it('reads the credentials anew for each login: right ones serve at once after wrong ones', async () => {
+    let password = 'wrong';
+    const client = connect({ credentials: async () => ({ username: 'admin', password }) });
+    assert.equal((await failure(client.user('admin'))).kind, 'unauthenticated');
+    password = lldap.admin.password;
+    assert.equal((await client.user('admin'))?.id, 'admin');
+    assert.equal(await count('login'), 2);
+  });
+
+  it('says unauthenticated, and why, when there are no credentials', async () => {
+    const client = connect({
+      credentials: async () => {
+        throw new Error('the Secret has no key "password"');
+      },
+    });
+    const error = await failure(client.user('admin'));
+    assert.deepEqual([error.kind, error.message], ['unauthenticated', 'the Secret has no key "password"']);
+  });
+
+  it('says unauthenticated when a fresh token is refused too, and logs in for the next call', async () => {
+    const client = connect();
+    await client.user('admin');
+    await lldap.forget();
+    await lldap.fault({ kind: 'status', status: 401, only: { operation: 'user' }, times: 2 });
+    assert.equal((await failure(client.user('admin'))).kind, 'unauthenticated');
+    assert.equal((await client.user('admin'))?.id, 'admin');
+    assert.deepEqual([await count('refresh'), await count('login')], [1, 1]);
+  });
+
+  it('takes a new token when it lacks rights that the account has got meanwhile', async () => {
+    await lldap.edit('mutation { createUser(user: { id: "operator", email: "o@example.com" }) { id } }');
+    await lldap.setPassword('operator', 'operator-password');
+    const client = connect({ credentials: async () => ({ username: 'operator', password: 'operator-password' }) });
+    assert.equal((await failure(client.groups())).kind, 'unauthorized');
+    await lldap.edit('mutation { addUserToGroup(userId: "operator", groupId: 1) { ok } }');
+    assert.equal((await client.groups()).length, 3);
+    assert.equal(await count('login'), 1);
+  });
+
+  it('checks by a login of its own, and finds that the account is no administrator', async () => {
+    const client = connect();
+    await client.check();
+    await client.check();
+    assert.equal(await count('login'), 2);
+    await lldap.edit('mutation { createUser(user: { id: "tenant", email: "t@example.com" }) { id } }');
+    await lldap.setPassword('tenant', 'tenant-password');
+    const tenant = connect({ credentials: async () => ({ username: 'tenant', password: 'tenant-password' }) });
+    assert.equal((await failure(tenant.check())).kind, 'unauthorized');
+    await lldap.stop();
+    assert.equal((await failure(client.check())).kind, 'unavailable');
+  });
+
+  it('never logs out', async () => {
+    const client = connect();
+    await client.user('admin');
+    client.close();
+    assert.equal(await count('logout'), 0);
+  });
+
+  it('is good again after lldap was restarted or away', async () => {
+    const client = connect();
+    await client.user('admin');
+    await lldap.stop();
+    const update = () => failure(client.updateUser('admin', { displayName: 'x' }));
+    // The first may still be written to a connection whose end is on its way.
+    assert.equal((await update()).kind, 'unavailable');
+    const error = await update();
+    assert.deepEqual([error.kind, error.outcomeUnknown], ['unavailable', false]);
+    await lldap.start();
+    assert.equal((await client.user('admin'))?.id, 'admin');
+  });
+
+  it('says whether a mutation whose answer did not come may have been carried out', async () => {
+    const client = connect({ timeoutMs: 300 });
+    await client.user('admin');
+    const update = () => failure(client.updateUser('admin', { displayName: 'x' }));
+    for (const [fault, kind, outcomeUnknown] of [
+      [{ kind: 'drop' }, 'unavailable', true],
+      [{ kind: 'hang' }, 'unavailable', true],
+      [{ kind: 'status', status: 502 }, 'unavailable', true],
+      [{ kind: 'brokenJson' }, 'unavailable', true],
+      [{ kind: 'status', status: 408 }, 'unavailable', false],
+      [{ kind: 'text', text: 'Attribute x is not defined in the schema' }, 'undefinedAttribute', false],
+    ] as const) {
+      await lldap.fault({ ...fault, times: 1 });
+      const error = await update();
+      assert.deepEqual([error.kind, error.outcomeUnknown], [kind, outcomeUnknown], JSON.stringify(fault));
+      await lldap.fault({ ...fault, only: { operation: 'user' }, times: 1 });
+      assert.equal((await failure(client.user('admin'))).outcomeUnknown, false);
+    }
+  });
+
+  it('takes an answer of another shape for no answer', async () => {
+    const client = connect();
+    await client.user('admin');
+    await lldap.fault({ kind: 'status', status: 200 });
+    const error = await failure(client.groups());
+    assert.equal(error.kind, 'unavailable');
+    assert.match(error.message, /something else than lldap's API/);
+  });
+
+  it('keeps password and tokens out of its errors and its log, whatever lldap says', async () => {
+    const password = lldap.admin.password;
+    const client = connect({ timeoutMs: 300 });
+    await client.user('admin');
+    const { refreshTokens } = await lldap.snapshot();
+    const secrets = [password, 'hush-value', 'eyJ', ...refreshTokens.keys()];
+    const said: string[] = [];
+    const fail = async (promise: Promise<unknown>) => {
+      const error = await failure(promise);
+      said.push(error.message, inspect(error, { depth: 10, showHidden: true }), JSON.stringify(error), String(error.stack));
+    };
+    const change = () =>
+      client.updateUser('admin', { displayName: 'hush-value', insertAttributes: [{ name: 'first_name', value: ['hush-value'] }] });
+    for (const fault of [
+      { kind: 'text', text: 'I do not like {request}' },
+      { kind: 'text', text: 'I do not like hush-value' },
+      { kind: 'status', status: 500 },
+      { kind: 'status', status: 401 },
+      { kind: 'brokenJson' },
+      { kind: 'drop' },
+      { kind: 'hang' },
+    ] as const) {
+      await lldap.fault(fault);
+      await fail(change());
+      await lldap.heal();
+    }
+    await logOut();
+    await lldap.fault({ kind: 'status', status: 500, only: { operation: 'refresh' } });
+    await fail(change());
+    await lldap.fault({ kind: 'drop', only: { operation: 'login' } });
+    await fail(connect().user('admin'));
+    await fail(connect({ credentials: async () => ({ username: 'admin', password: `${password}-wrong` }) }).user('admin'));
+    const text = [...said, ...log].join('\n');
+    for (const secret of secrets) assert.ok(!text.includes(secret), `the output holds ${secret}`);
+    assert.ok(log.length > 5);
+  });
+});

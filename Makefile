@@ -29,7 +29,7 @@ clean: ## Remove what was built here; the built tools in the user's cache stay
 	rm -rf dist node_modules
 
 tools: node_modules/.ready
-	@$(RUN) node test/local/tools/build.ts
+	@$(RUN) node test/local/tools/build.ts > /dev/null
 
 SOURCES := $(shell find functions shared -name '*.ts')
 dist/main.mjs: node_modules/.ready build.ts $(SOURCES)

@@ -44,12 +44,12 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     if (!user && !(await io.lldap.user(userKey)))
       throw notReady(
         'DependencyNotReady',
-        `No LldapUser declares ${userName} and lldap has no such user; create one, or correct spec.userName.`,
+        `lldap has no user ${userName}, and no LldapUser is about to make it; create one, or correct spec.userName.`,
       );
     if (!group && !(await findGroup(io, groupName)))
       throw notReady(
         'DependencyNotReady',
-        `No LldapGroup declares ${groupName} and lldap has no such group; create one, or correct spec.groupName.`,
+        `lldap has no group ${groupName}, and no LldapGroup is about to make it; create one, or correct spec.groupName.`,
       );
     return { group };
   },

@@ -47,7 +47,11 @@ function fromLldap(error: LldapError): Failure {
   switch (error.kind) {
     case 'unavailable':
     case 'notFound':
-      return new Failure('Unavailable', 'LldapUnavailable', `lldap: ${error.message}`);
+      return new Failure(
+        'Unavailable',
+        'LldapUnavailable',
+        `${sentence(error.message)} It is tried again by itself; see that lldap runs, and that LLDAP_URL and LLDAP_LDAP_URL are right.`,
+      );
     case 'unauthenticated':
       return new Failure(
         'Unauthenticated',
@@ -61,7 +65,7 @@ function fromLldap(error: LldapError): Failure {
         `The operator's account is no administrator of lldap; add it to lldap_admin. (${error.message})`,
       );
     case 'exists':
-      return taken('NameTaken', `lldap: ${error.message}`);
+      return taken('NameTaken', sentence(error.message));
     case 'undefinedAttribute':
       return notReady(
         'DependencyNotReady',
@@ -77,4 +81,8 @@ function fromLldap(error: LldapError): Failure {
     case 'unforeseen':
       return new Failure('Bug', 'InternalError', `lldap gave an answer that the operator does not know: ${error.message}`);
   }
+}
+
+function sentence(text: string): string {
+  return text.endsWith('.') ? text : `${text}.`;
 }

@@ -303,6 +303,33 @@ describe('The local Broker', () => {
     });
   });
 
+  it('lets a function hold an event for long and post another one meanwhile, which arrives at once', async () => {
+    const held = Promise.withResolvers<FakeAnswer>();
+    await start({ annotations: ASYNC, answer: ({ headers }) => (headers['ce-type'] === 'hold' ? held.promise : { status: 204 }) });
+    await post({ 'ce-type': 'hold', 'ce-id': 'held' });
+    await until(() => fake.received.length === 1);
+    assert.equal((await post({ 'ce-id': 'due' })).status, 202);
+    await until(() => fake.received.length === 2);
+    held.resolve({ status: 204 });
+    await until(() => told.filter(({ what }) => what === 'delivered').length === 2);
+    assert.deepEqual(
+      fake.received.map(({ headers, aborted }) => [headers['ce-id'], aborted]),
+      [
+        ['held', false],
+        ['due', false],
+      ],
+    );
+  });
+
+  it('redelivers the same event, extensions and all, to a function whose pod goes away', async () => {
+    const statuses = [503, 503, 204];
+    await start({ answer: () => ({ status: statuses.shift() ?? 500 }) });
+    assert.equal((await post({ 'ce-notbefore': '2026-11-29T18:00:00.000Z' })).status, 202);
+    const [first, ...others] = fake.received.map(({ headers }) => headers);
+    assert.equal(first?.['ce-notbefore'], '2026-11-29T18:00:00.000Z');
+    assert.deepEqual(others, [first, first]);
+  });
+
   describe("treats a function's success", () => {
     it('with an event as a reply, which comes back with its own attributes; and says that this must not be', async () => {
       const reply = { 'ce-specversion': '1.0', 'ce-id': 'r', 'ce-type': 'reply', 'ce-source': '/f', 'ce-knativebrokerttl': '9' };

@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request, type Server } from 'node:http';
+import { Agent, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface Answer {
@@ -7,14 +7,17 @@ export interface Answer {
   body: Buffer;
 }
 
+/** Connections are kept: ten thousand events over three hops each would use up this machine's ports otherwise. */
+const agent = new Agent({ keepAlive: true });
+
 /**
- * One request over a connection of its own: the double has no pool whose idle connections a function could close under it.
+ * One request, never repeated.
  * @param signal aborts the connection, as the broker does at a delivery's timeout
  * @throws the connection's error when there is no complete answer
  */
 export function send(method: string, url: string, headers: OutgoingHttpHeaders, body: Buffer, signal?: AbortSignal): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const options = { method, agent: false, headers: { ...headers, 'content-length': body.length }, ...(signal && { signal }) };
+    const options = { method, agent, headers: { ...headers, 'content-length': body.length }, ...(signal && { signal }) };
     const outgoing = request(url, options, (incoming) => {
       readBody(incoming).then((answer) => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, body: answer }), reject);
     });

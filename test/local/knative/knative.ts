@@ -141,19 +141,19 @@ class Parts implements LocalKnative {
     return services.flatMap((each) => each.processes());
   }
 
-  kill(service: string, signal: NodeJS.Signals): Promise<void> {
+  async kill(service: string, signal: NodeJS.Signals): Promise<void> {
     return named(this.#parts.services, service).kill(signal);
   }
 
-  rollout(service: string): Promise<void> {
+  async rollout(service: string): Promise<void> {
     return named(this.#parts.services, service).rollout();
   }
 
-  runJob(name: string): Promise<JobResult> {
+  async runJob(name: string): Promise<JobResult> {
     return named(this.#parts.jobs, name).run();
   }
 
-  runCronJob(name: string): Promise<JobResult> {
+  async runCronJob(name: string): Promise<JobResult> {
     return named(this.#parts.cronJobs, name).run();
   }
 

@@ -30,9 +30,12 @@ const server = createServer((request, response) => {
       return answer(204);
     case '/exit':
       return process.exit(3);
-    default:
-      console.log(JSON.stringify({ msg: 'event', type: request.headers['ce-type'], name: request.headers['ce-name'] }));
-      return answer(204);
+    default: {
+      const { 'ce-type': type, 'ce-name': name, 'ce-knativeerrorcode': errorCode } = request.headers;
+      console.log(JSON.stringify({ msg: 'event', path: url.pathname, type, name, errorCode }));
+      if (name === 'refused' && url.pathname === '/') return answer(400, 'no');
+      return name === 'chatty' ? answer(200, 'OK') : answer(204);
+    }
   }
 });
 server.listen(Number(process.env.PORT), '127.0.0.1');

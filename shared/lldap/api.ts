@@ -55,6 +55,7 @@ export interface GroupChange {
 /**
  * lldap's GraphQL API. Every method throws {@link LldapError} and nothing else; a 401 leads to one shared
  * fresh token and one repetition, unseen by the caller. Reads answer `undefined` for what does not exist.
+ * An attribute written with no value, or with one empty text, is afterwards not set, on users and groups alike.
  */
 export interface LldapClient {
   user(id: string): Promise<LldapAccount | undefined>;
@@ -62,7 +63,7 @@ export interface LldapClient {
   usersById(ids: readonly string[]): Promise<LldapAccount[]>;
   /** Whoever holds an e-mail address, compared as lldap does, without case. */
   userByEmail(email: string): Promise<LldapAccount | undefined>;
-  /** Every user that carries this value of the mark attribute. */
+  /** Every user that carries this value of the mark attribute; nobody while the attribute is not defined. */
   usersByMark(mark: string): Promise<LldapAccount[]>;
   group(id: number): Promise<LldapGroupAccount | undefined>;
   /** All groups, with their attributes and without members. Costly for lldap: share it. */
@@ -91,9 +92,9 @@ export interface LldapClient {
   addAttribute(target: AttributeTarget, definition: Omit<AttributeDefinition, 'isHardcoded' | 'isReadonly'>): Promise<void>;
   /** Deleting what is not there succeeds. */
   deleteAttribute(target: AttributeTarget, name: string): Promise<void>;
-  /** Is lldap there and do our credentials serve? Fails with the cause; never cached. */
+  /** Is lldap there, do our credentials serve, and are we an administrator? Fails with the cause; never cached. */
   check(): Promise<void>;
-  /** Closes idle connections. */
+  /** Closes all connections. */
   close(): void;
 }
 

@@ -108,6 +108,7 @@ export function createSession({ http, credentials, logger }: SessionOptions): Se
       return token !== undefined && token.jwt !== stale ? token.jwt : (await share(renewed)).jwt;
     },
     async login() {
+      refused = undefined;
       return (await login()).groups;
     },
     forget(refusedToken) {

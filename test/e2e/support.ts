@@ -1,0 +1,104 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stringify } from 'yaml';
+import { createLldapClient } from '../../shared/lldap/client.ts';
+import { createLog } from '../../shared/log.ts';
+import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
+import type { Happening } from '../local/knative/story.ts';
+import type { LocalLldap } from '../local/lldap/start.ts';
+import { type Stack, type StackOptions, startStack } from '../local/stack.ts';
+
+/** For tests of the whole path: the stack, what happened in it, and what a person at the command line does. */
+export class World {
+  readonly stack: Stack;
+  readonly happenings: Happening[];
+
+  private constructor(stack: Stack, happenings: Happening[]) {
+    this.stack = stack;
+    this.happenings = happenings;
+  }
+
+  static async start(options: StackOptions = {}): Promise<World> {
+    const happenings: Happening[] = [];
+    const stack = await startStack({ idleMs: 2_000, jobs: 'on demand', ...options, onEvent: (h) => happenings.push(h) });
+    const world = new World(stack, happenings);
+    const { code, output } = await stack.knative.runJob('lldap-operator-install');
+    if (code !== 0) throw new Error(`the install Job ended with ${code}: ${output}`);
+    return world;
+  }
+
+  /** The stand-in, for faults and counts. */
+  get lldap(): LocalLldap {
+    const { local } = this.stack.lldap;
+    if (!local) throw new Error('these tests steer the stand-in: unset LLDAP_URL');
+    return local;
+  }
+
+  async kubectl(...args: string[]): Promise<string> {
+    const { stdout, stderr, code } = await this.stack.cluster.kubectl(args);
+    if (code !== 0) throw new Error(`kubectl ${args.join(' ')}: ${stderr}`);
+    return stdout;
+  }
+
+  async apply(...objects: object[]): Promise<void> {
+    await this.stack.cluster.apply(objects.map((object) => stringify(object)).join('---\n'));
+  }
+
+  /** A custom resource of the instance. */
+  resource(kind: string, namespace: string, name: string, spec: object): object {
+    return { apiVersion: API_VERSION, kind, metadata: { name, namespace, labels: { [INSTANCE_LABEL]: this.stack.instance } }, spec };
+  }
+
+  secret(namespace: string, name: string, stringData: Record<string, string>): object {
+    return {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace, labels: { [INSTANCE_LABEL]: this.stack.instance } },
+      stringData,
+    };
+  }
+
+  async ready(namespace: string, seconds = 120): Promise<void> {
+    await this.kubectl('wait', 'llu,llg,llm,llas', '--all', '-n', namespace, '--for=condition=Ready', `--timeout=${seconds}s`);
+  }
+
+  async reason(kind: string, namespace: string, name: string): Promise<string> {
+    return this.kubectl('get', kind, name, '-n', namespace, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}');
+  }
+
+  client() {
+    const { url, admin } = this.stack.lldap;
+    return createLldapClient({ url, credentials: async () => admin, logger: createLog('error') });
+  }
+
+  /** How many connections a function's process has to the API server. */
+  async connections(service: string): Promise<number> {
+    const port = new URL(this.stack.cluster.url).port;
+    const [process] = this.stack.knative.processes(service);
+    if (!process) throw new Error(`${service} is not running`);
+    const sockets = new Set<string>();
+    for (const fd of await readdir(`/proc/${process.pid}/fd`)) {
+      const inode = /^socket:\[(\d+)]$/.exec(await readlink(`/proc/${process.pid}/fd/${fd}`).catch(() => ''))?.[1];
+      if (inode) sockets.add(inode);
+    }
+    const lines = (await readFile('/proc/net/tcp', 'utf8')).split('\n').slice(1);
+    return lines
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, , remote, , , , , , , inode]) => {
+        return remote !== undefined && Number.parseInt(remote.split(':')[1] ?? '', 16) === Number(port) && sockets.has(inode ?? '');
+      }).length;
+  }
+
+  stop(): Promise<void> {
+    return this.stack.stop();
+  }
+}
+
+/** Waits, generously, for what will be. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>, seconds = 120): Promise<void> {
+  const deadline = Date.now() + seconds * 1000;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`not within ${seconds} s: ${what}`);
+    await sleep(100);
+  }
+}

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { Client } from 'ldapts';
 import { createHttp, type Http, type HttpAnswer } from '../../shared/http.ts';
@@ -12,7 +11,7 @@ import { startLldap } from '../local/lldap/start.ts';
 
 /**
  * The lldap that the contract is held against: a real one, where `LLDAP_URL`, `LLDAP_LDAP_URL`, `LLDAP_ADMIN_USERNAME`
- * and `LLDAP_ADMIN_PASSWORD` name it (`LLDAP_LDAPS_URL` and the file `LLDAP_CA_FILE` for LDAPS too), else the stand-in.
+ * and `LLDAP_ADMIN_PASSWORD` name it (`LLDAP_LDAPS_URL` and `LLDAP_CA`, PEM, for LDAPS too), else the stand-in.
  */
 export interface Target {
   url: string;
@@ -123,7 +122,7 @@ async function standIn() {
 }
 
 function named(env: NodeJS.ProcessEnv, url: string) {
-  const { LLDAP_LDAP_URL, LLDAP_LDAPS_URL, LLDAP_CA_FILE, LLDAP_ADMIN_USERNAME = 'admin', LLDAP_ADMIN_PASSWORD } = env;
+  const { LLDAP_LDAP_URL, LLDAP_LDAPS_URL, LLDAP_CA, LLDAP_ADMIN_USERNAME = 'admin', LLDAP_ADMIN_PASSWORD } = env;
   if (LLDAP_LDAP_URL === undefined || LLDAP_ADMIN_PASSWORD === undefined) {
     throw new Error('with LLDAP_URL, set LLDAP_LDAP_URL and LLDAP_ADMIN_PASSWORD too');
   }
@@ -131,7 +130,7 @@ function named(env: NodeJS.ProcessEnv, url: string) {
     url,
     ldapUrl: LLDAP_LDAP_URL,
     ldapsUrl: LLDAP_LDAPS_URL,
-    ca: LLDAP_CA_FILE === undefined ? undefined : readFileSync(LLDAP_CA_FILE, 'utf8'),
+    ca: LLDAP_CA,
     admin: { username: LLDAP_ADMIN_USERNAME, password: LLDAP_ADMIN_PASSWORD },
     close: async () => undefined,
   };

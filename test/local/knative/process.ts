@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { theGuard } from './guard.ts';
 import { close, listen, send } from './http.ts';
 
 /** What a process ended with. */
@@ -13,11 +14,6 @@ export interface Exit {
 }
 
 const LOOKS_AGAIN_AFTER_MS = 15;
-const running = new Set<ChildProcess>();
-// However the test run ends, no function of it goes on.
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-});
 
 /** One process with its output, line by line. */
 export class LocalProcess {
@@ -29,12 +25,8 @@ export class LocalProcess {
   private constructor(child: ChildProcess, onLine: (line: string) => void) {
     this.#child = child;
     this.pid = child.pid ?? 0;
-    running.add(child);
     for (const stream of [child.stdout, child.stderr]) if (stream) readLines(stream, onLine);
-    this.exited = once(child, 'close').then(([code, signal]: Exit[keyof Exit][]) => {
-      running.delete(child);
-      return exitOf(code, signal);
-    });
+    this.exited = once(child, 'close').then(([code, signal]: Exit[keyof Exit][]) => exitOf(code, signal));
   }
 
   /**
@@ -46,7 +38,9 @@ export class LocalProcess {
     env: Record<string, string>,
     onLine: (line: string, pid: number) => void,
   ): Promise<LocalProcess> {
-    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    // Detached, so that Ctrl-C in a terminal reaches this process alone and the order of things stays ours.
+    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+    theGuard().watch(child);
     await once(child, 'spawn');
     return new LocalProcess(child, (line) => onLine(line, child.pid ?? 0));
   }

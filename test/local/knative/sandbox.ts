@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Addresses } from './addresses.ts';
+import { theGuard } from './guard.ts';
 import type { Story } from './story.ts';
 import type { SecretVolume, Workload } from './workload.ts';
 
@@ -36,6 +36,7 @@ export class Sandbox {
   readonly env: Record<string, string>;
   readonly #directory: string;
   readonly #end = new AbortController();
+  readonly #refreshing: Promise<void>[] = [];
 
   private constructor(directory: string, env: Record<string, string>) {
     this.#directory = directory;
@@ -44,7 +45,7 @@ export class Sandbox {
 
   /** @param signal gives up waiting for what does not exist */
   static async prepare(workload: Workload, host: Host, signal: AbortSignal): Promise<Sandbox> {
-    const directory = await mkdtemp(join(tmpdir(), `${workload.name}-`));
+    const directory = await mkdtemp(join(theGuard().directory, `${workload.name}-`));
     try {
       const variables = await environment(workload, host, signal);
       const mounts = workload.secretVolumes.map((volume, index) => ({ ...volume, directory: join(directory, `volume-${index}`) }));
@@ -62,6 +63,7 @@ export class Sandbox {
 
   async remove(): Promise<void> {
     this.#end.abort();
+    await Promise.all(this.#refreshing);
     await rm(this.#directory, { recursive: true, force: true });
   }
 
@@ -79,7 +81,8 @@ export class Sandbox {
       version += 1;
       await publish(mount.directory, next, version);
     };
-    void repeat(refresh, SECRET_REFRESH_MS, this.#end.signal, (message) => host.story.tell({ what: 'warning', from: name, message }));
+    const warn = (message: string) => host.story.tell({ what: 'warning', from: name, message });
+    this.#refreshing.push(repeat(refresh, SECRET_REFRESH_MS, this.#end.signal, warn));
   }
 }
 

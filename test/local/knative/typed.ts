@@ -39,7 +39,6 @@ export interface PodSpec {
     securityContext?: object;
     resources?: { requests?: object; limits?: object };
   }[];
-  securityContext?: object;
 }
 
 export interface Job extends Named {
@@ -47,7 +46,7 @@ export interface Job extends Named {
 }
 
 export interface CronJob extends Named {
-  spec: { schedule: string; concurrencyPolicy?: string; jobTemplate: { spec: Job['spec'] } };
+  spec: { schedule: string; concurrencyPolicy?: string; suspend?: boolean; jobTemplate: { spec: Job['spec'] } };
 }
 
 export interface Typed {

@@ -102,7 +102,7 @@ function readJobSpec(spec: Fields, namespace: string, name: string, tokenless: S
 }
 
 function readPod(spec: Fields, namespace: string, name: string, tokenless: Set<string>): { workload: Workload; readinessPath: string } {
-  spec.leave('enableServiceLinks', 'restartPolicy', 'securityContext');
+  spec.leave('enableServiceLinks', 'restartPolicy');
   const serviceAccount = spec.optionalString('serviceAccountName') ?? 'default';
   const mountsToken = spec.optionalBoolean('automountServiceAccountToken') ?? !tokenless.has(`${namespace}/${serviceAccount}`);
   const secrets = new Map(spec.objects('volumes').map(readVolume));

@@ -101,8 +101,16 @@ async function write<K extends KindName>(work: Work<K>, journal: Journal<K>, sta
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
     if (error.stale) journal.carried = { uid: resource.metadata.uid, draft: work.draft };
-    if (error.gone) await work.undo?.();
+    if (error.gone) await undo(work);
     if (!error.refused) throw error;
     io.log.error('the API server refuses the status', { kind: resource.kind, name: resource.metadata.name, reason: error.message });
   }
+}
+
+/** The resource went while its object was being made: what was made must go, too. */
+async function undo<K extends KindName>({ io, resource, undo: remove }: Work<K>): Promise<void> {
+  await remove?.().catch((error: unknown) => {
+    const { name, namespace } = resource.metadata;
+    io.log.error('what a vanished resource had made stays in lldap', { kind: resource.kind, namespace, name, reason: String(error) });
+  });
 }

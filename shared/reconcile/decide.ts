@@ -32,10 +32,10 @@ export function hasFinalizer(resource: Resource): boolean {
   return resource.metadata.finalizers?.includes(FINALIZER) ?? false;
 }
 
-/** The token of a `requested-at` annotation that no pass has settled yet. */
+/** The token of a `requested-at` annotation that no pass has settled yet; as much of it as a status holds. */
 export function unhandledToken(resource: Resource): string | undefined {
-  const token = resource.metadata.annotations?.[REQUESTED_AT];
-  return token && token !== resource.status?.lastHandledReconcileAt ? token.slice(0, 64) : undefined;
+  const token = resource.metadata.annotations?.[REQUESTED_AT]?.slice(0, 64);
+  return token && token !== resource.status?.lastHandledReconcileAt ? token : undefined;
 }
 
 /** The status's retry, as long as it speaks of this generation. */

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { EVENT, useBroker } from './local-knative-bench.ts';
+
+describe('The local Broker', () => {
+  const { post, received, start } = useBroker();
+
+  describe('takes in', () => {
+    it('a valid event with 202 and an empty body, with or without a Trigger that wants it', async () => {
+      await start({ triggers: [{ filters: [{ exact: { kind: 'LldapGroup' } }] }] });
+      const { status, body } = await post();
+      assert.deepEqual([status, body.length], [202, 0]);
+      assert.equal(received().length, 0);
+    });
+
+    const malformed: [string, object, string?][] = [
+      ['no id', { 'ce-id': '' }],
+      ['no type', { 'ce-type': '' }],
+      ['no specversion', { 'ce-specversion': [] }],
+      ['a specversion 2.0', { 'ce-specversion': '2.0' }],
+      ['a source that is no URI', { 'ce-source': 'a b' }],
+      ['a time that is none', { 'ce-time': 'yesterday' }],
+      ['an extension with a dash', { 'ce-not-before': 'x' }],
+      ['an extension with an underscore', { 'ce-not_before': 'x' }],
+      ['a batch', { 'content-type': 'application/cloudevents-batch+json' }, '[]'],
+      ['structured mode without an object', { 'content-type': 'application/cloudevents+json' }, '[]'],
+      ['structured mode without JSON', { 'content-type': 'application/cloudevents+json' }, '{'],
+      [
+        'structured mode with an object as extension',
+        { 'content-type': 'application/cloudevents+json' },
+        '{"specversion":"1.0","id":"1","type":"t","source":"s","ext":{}}',
+      ],
+      ['a time to live of 1', { 'ce-knativebrokerttl': '1' }],
+      ['a time to live of 0', { 'ce-knativebrokerttl': '0' }],
+    ];
+    for (const [sentence, headers, body] of malformed) {
+      it(`${sentence}: 400`, async () => {
+        await start({});
+        assert.equal((await post(headers, body)).status, 400);
+        assert.equal(received().length, 0);
+      });
+    }
+
+    it('only POST, and only for a broker that exists', async () => {
+      await start({});
+      assert.equal((await post({}, '', '', 'GET')).status, 405);
+      const options = await post({}, '', '', 'OPTIONS');
+      assert.deepEqual([options.status, options.headers['webhook-allowed-origin']], [200, '*']);
+      assert.equal((await post({}, '{}', 'x')).status, 404);
+      assert.equal((await post({}, '{}', '/../..')).status, 404);
+      assert.equal((await post({}, '{}', '/..')).status, 400);
+      assert.equal((await post({}, '{}', '/')).status, 202);
+    });
+  });
+
+  describe('hands to a function', () => {
+    it('the attributes, the arrival time, the hint to reply and what may be carried, and drops the rest', async () => {
+      await start({});
+      await post(
+        {
+          'ce-knativearrivaltime': 'forged',
+          'ce-knativebrokerttl': '7',
+          'ce-UPPER': 'Case',
+          traceparent: '00-a-b-01',
+          'x-request-id': 'r',
+          'knative-x': 'k',
+          authorization: 'Bearer t',
+          cookie: 'c',
+        },
+        '{"a": 1}',
+      );
+      const [{ headers, body, path } = assert.fail()] = received();
+      assert.deepEqual([path, body], ['/', '{"a": 1}']);
+      const { host, connection, 'content-length': length, 'ce-knativearrivaltime': arrival, ...rest } = headers;
+      assert.ok(Date.parse(String(arrival)) > 0 && host && connection && length);
+      assert.deepEqual(rest, {
+        ...EVENT,
+        'ce-upper': 'Case',
+        'kn-namespace': 'ns',
+        prefer: 'reply',
+        traceparent: '00-a-b-01',
+        'x-request-id': 'r',
+        'knative-x': 'k',
+      });
+    });
+
+    it('a structured event in binary mode, its numbers and booleans as strings', async () => {
+      await start({});
+      const event = {
+        specversion: '1.0',
+        id: '2',
+        type: 't',
+        source: 's',
+        datacontenttype: 'application/json',
+        num: 5,
+        flag: true,
+        data: { a: [1] },
+      };
+      assert.equal((await post({ 'content-type': 'application/cloudevents+json; charset=UTF-8' }, JSON.stringify(event))).status, 202);
+      const [{ headers, body } = assert.fail()] = received();
+      assert.deepEqual(
+        [headers['ce-num'], headers['ce-flag'], headers['content-type'], body],
+        ['5', 'true', 'application/json', '{"a":[1]}'],
+      );
+    });
+
+    it('each event once per Trigger that matches', async () => {
+      await start({ triggers: [{}, { filters: [{ cesql: "kind = 'LldapUser'" }] }, { filters: [{ cesql: "kind = 'Secret'" }] }] });
+      await post();
+      assert.equal(received().length, 2);
+    });
+  });
+});

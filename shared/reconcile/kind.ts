@@ -8,7 +8,7 @@ import type { Log } from '../log.ts';
 import type { Failure } from './failure.ts';
 import type { Lookup } from './lookup.ts';
 import type { Policy } from './standing.ts';
-import type { ExtraCondition, Finding } from './status.ts';
+import type { ExtraFindings } from './status.ts';
 
 /** What the engine reaches the world through. */
 export interface Io {
@@ -34,7 +34,7 @@ export interface Work<K extends KindName> {
   resource: ResourceOf[K];
   /** The kind's own status fields; what succeeded is kept here even if a later step fails. */
   readonly draft: StatusOf<K>;
-  readonly findings: Partial<Record<ExtraCondition, Finding>>;
+  readonly findings: ExtraFindings;
   /**
    * Called before each mutation.
    * @throws Failure when the pass is past its deadline or its caller is gone
@@ -51,7 +51,7 @@ export type Plan<Step, Kept = object> =
       keep?: Partial<Kept>;
       steps: Step[];
       /** What conditions say once all steps are done. */
-      findings?: Work<KindName>['findings'];
+      findings?: ExtraFindings;
       /** What still keeps the resource from being Ready then. */
       unmet?: Failure;
     }

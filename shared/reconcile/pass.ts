@@ -144,7 +144,10 @@ async function findDependencies<K extends KindName, Dependencies, Observed, Step
   kind: Kind<K, Dependencies, Observed, Step>,
   work: Work<K>,
 ): Promise<Dependencies> {
-  if (!kind.hasDependencies(work.resource)) return kind.depend(work);
+  if (!kind.hasDependencies(work.resource)) {
+    work.findings.DependenciesReady = null;
+    return kind.depend(work);
+  }
   try {
     const dependencies = await kind.depend(work);
     work.findings.DependenciesReady = { status: 'True', reason: 'DependenciesReady', message: REASONS.DependenciesReady };

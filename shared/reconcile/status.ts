@@ -11,23 +11,25 @@ export interface Finding {
   message: string;
 }
 
-export type ExtraCondition = 'DependenciesReady' | 'PasswordSynced';
+const EXTRA_CONDITIONS = ['DependenciesReady', 'PasswordSynced'] as const;
+/** Beside Ready; null for a condition that does not apply to the resource. */
+export type ExtraFindings = { [type in (typeof EXTRA_CONDITIONS)[number]]?: Finding | null };
 
 const MESSAGE_LENGTH = 1024;
-const OWN_CONDITIONS = new Set(['Ready', 'Reconciling', 'Stalled', 'DependenciesReady', 'PasswordSynced']);
+const OWN_CONDITIONS = new Set<string>(['Ready', 'Reconciling', 'Stalled', ...EXTRA_CONDITIONS]);
 
 /**
  * The complete status that the operator owns after a pass; a partial one would erase what it leaves out.
  * Conditions of others are not in it and survive.
  *
  * @param input.kept the kind's own fields
- * @param input.extra findings of this pass; a condition that it did not come to stays as it was
+ * @param input.extra findings of this pass; null for what does not apply; what it did not come to stays as it was
  * @param input.now milliseconds since the epoch
  */
 export function buildStatus(input: {
   resource: Resource;
   kept: CommonStatus;
-  extra: Partial<Record<ExtraCondition, Finding>>;
+  extra: ExtraFindings;
   ready: Finding;
   failure: Failure | undefined;
   retry: Retry | undefined;
@@ -38,17 +40,19 @@ export function buildStatus(input: {
   const findings: Record<string, Finding> = { Ready: ready };
   if (retry && failure) findings.Reconciling = { status: 'True', reason: failure.reason, message: retryMessage(retry) };
   if (failure?.category === 'Invalid') findings.Stalled = { status: 'True', reason: failure.reason, message: failure.message };
-  for (const type of ['DependenciesReady', 'PasswordSynced'] as const) {
+  const conditions = Object.entries(findings).map(([type, finding]) => toCondition(type, finding, resource, now));
+  for (const type of EXTRA_CONDITIONS) {
+    const finding = extra[type];
     const before = condition(resource.status, type);
-    const finding = extra[type] ?? (before && { status: before.status, reason: before.reason as Reason, message: before.message });
-    if (finding) findings[type] = finding;
+    if (finding) conditions.push(toCondition(type, finding, resource, now));
+    else if (finding === undefined && before) conditions.push(before);
   }
   const handled = token ?? resource.status?.lastHandledReconcileAt;
   const { retry: _retry, lastHandledReconcileAt: _handled, ...own } = kept;
   return {
     ...own,
     observedGeneration: resource.metadata.generation,
-    conditions: Object.entries(findings).map(([type, finding]) => toCondition(type, finding, resource, now)),
+    conditions,
     ...(retry && { retry }),
     ...(handled && { lastHandledReconcileAt: handled }),
   };
@@ -80,7 +84,9 @@ function toCondition(type: string, finding: Finding, resource: Resource, now: nu
 
 /** At most what a condition's message should be, with a sign that something is missing. */
 export function cut(message: string): string {
-  return message.length <= MESSAGE_LENGTH ? message : `${message.slice(0, MESSAGE_LENGTH - 1)}…`;
+  if (message.length <= MESSAGE_LENGTH) return message;
+  // Half of a character would come back from the API server as another one, and be written again.
+  return `${message.slice(0, MESSAGE_LENGTH - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
 function retryMessage(retry: Retry): string {

@@ -7,7 +7,9 @@ import type { Log } from '../log.ts';
 import { API_GROUP, API_VERSION } from '../names.ts';
 import { condition } from './decide.ts';
 import type { Finding } from './status.ts';
-import { cut } from './status.ts';
+
+/** The API server refuses an Event whose note is longer, counted in bytes. */
+const NOTE_BYTES = 1024;
 
 /**
  * Tells of a change of Ready by a Kubernetes Event, whose reason is the condition's. Only on a change: a resource
@@ -33,7 +35,7 @@ export async function createEvent(
   await io.kube
     .createEvent({
       // Events are named by their object and a tail; generateName would not take the dot between.
-      metadata: { name: eventName ?? `${name.slice(0, 230)}.${randomBytes(8).toString('hex')}`, namespace },
+      metadata: { name: eventName ?? `${name.slice(0, 230).replace(/[-.]+$/, '')}.${randomBytes(8).toString('hex')}`, namespace },
       eventTime: new Date(io.clock.now()).toISOString().replace('Z', '000Z'),
       action: 'Reconcile',
       regarding: {
@@ -47,10 +49,17 @@ export async function createEvent(
       reportingController: `${API_GROUP}/operator`,
       reportingInstance: 'lldap-operator',
       ...event,
-      note: cut(event.note),
+      note: fit(event.note),
     })
     .catch((error: unknown) => {
       if (eventName && error instanceof KubeError && error.reason === 'AlreadyExists') return;
       io.log.warn('a Kubernetes Event could not be written', { reason: String(error), namespace, name });
     });
+}
+
+function fit(note: string): string {
+  const bytes = Buffer.from(note);
+  if (bytes.length <= NOTE_BYTES) return note;
+  // A character that is cut through decodes to the replacement sign.
+  return `${bytes.toString('utf8', 0, NOTE_BYTES - 3).replace(/\uFFFD+$/, '')}…`;
 }

@@ -8,6 +8,12 @@ import { API_GROUP, API_VERSION } from '../names.ts';
 import { condition } from './decide.ts';
 import type { Finding } from './status.ts';
 
+interface EventIo {
+  kube: Pick<Kube, 'createEvent'>;
+  clock: Clock;
+  log: Log;
+}
+
 /** The API server refuses an Event whose note is longer, counted in bytes. */
 const NOTE_BYTES = 1024;
 
@@ -15,7 +21,7 @@ const NOTE_BYTES = 1024;
  * Tells of a change of Ready by a Kubernetes Event, whose reason is the condition's. Only on a change: a resource
  * that fails for an hour leaves a handful. It is never a reason to fail a pass.
  */
-export async function announce(io: { kube: Kube; clock: Clock; log: Log }, resource: Resource, ready: Finding): Promise<void> {
+export async function announce(io: EventIo, resource: Resource, ready: Finding): Promise<void> {
   const before = condition(resource.status, 'Ready');
   if (before?.status === ready.status && before.reason === ready.reason) return;
   await createEvent(io, resource, {
@@ -27,7 +33,7 @@ export async function announce(io: { kube: Kube; clock: Clock; log: Log }, resou
 
 /** @param event `note` is cut to what an Event may hold; one whose `name` exists already is not written again */
 export async function createEvent(
-  io: { kube: Kube; clock: Clock; log: Log },
+  io: EventIo,
   about: { kind: string; apiVersion?: string; metadata: { name: string; namespace: string; uid?: string; resourceVersion?: string } },
   { name: eventName, ...event }: { type: 'Normal' | 'Warning'; reason: string; note: string; name?: string },
 ): Promise<void> {
@@ -49,7 +55,7 @@ export async function createEvent(
       reportingController: `${API_GROUP}/operator`,
       reportingInstance: 'lldap-operator',
       ...event,
-      note: fit(event.note),
+      note: shorten(event.note),
     })
     .catch((error: unknown) => {
       if (eventName && error instanceof KubeError && error.reason === 'AlreadyExists') return;
@@ -57,7 +63,7 @@ export async function createEvent(
     });
 }
 
-function fit(note: string): string {
+function shorten(note: string): string {
   const bytes = Buffer.from(note);
   if (bytes.length <= NOTE_BYTES) return note;
   // A character that is cut through decodes to the replacement sign.

@@ -49,15 +49,15 @@ describe('shared/reconcile/announce', () => {
     });
   });
 
-  const before = (...conditions: ReturnType<typeof condition>[]): LldapUserStatus => ({ conditions });
+  const was = (...conditions: ReturnType<typeof condition>[]): LldapUserStatus => ({ conditions });
   const cases: Record<string, [LldapUserStatus | undefined, Finding, told: string[]]> = {
     'tells of the first success': [undefined, GOOD, ['Normal Reconciled']],
     'tells of the first failure': [undefined, BAD, ['Warning EmailTaken']],
-    'tells when a failure is over': [before(condition('Ready', 'False', 'EmailTaken')), GOOD, ['Normal Reconciled']],
-    'tells when the reason is another': [before(condition('Ready', 'False', 'LldapUnavailable')), BAD, ['Warning EmailTaken']],
-    'does not warn of a suspension': [before(condition('Ready', 'True')), SUSPENDED, ['Normal Suspended']],
-    'is silent while it stays well': [before(condition('Ready', 'True')), GOOD, []],
-    'is silent while the same failure goes on, whatever its message': [before(condition('Ready', 'False', 'EmailTaken')), BAD, []],
+    'tells when a failure is over': [was(condition('Ready', 'False', 'EmailTaken')), GOOD, ['Normal Reconciled']],
+    'tells when the reason is another': [was(condition('Ready', 'False', 'LldapUnavailable')), BAD, ['Warning EmailTaken']],
+    'does not warn of a suspension': [was(condition('Ready', 'True')), SUSPENDED, ['Normal Suspended']],
+    'is silent while it stays well': [was(condition('Ready', 'True')), GOOD, []],
+    'is silent while the same failure goes on, whatever its message': [was(condition('Ready', 'False', 'EmailTaken')), BAD, []],
   };
   for (const [name, [status, ready, told]] of Object.entries(cases)) {
     it(name, async () => {

@@ -11,7 +11,11 @@ export interface PasswordKey {
 /** @throws Failure NotReady when the Secret is not there or holds no key */
 export function readPasswordKey(secret: Secret | undefined): PasswordKey {
   const key = Buffer.from(secret?.data?.key ?? '', 'base64');
-  if (key.length < 32) throw notReady('PasswordKeyMissing', 'The Secret lldap-operator-password-key has no key yet; startup creates it.');
+  if (key.length < 32)
+    throw notReady(
+      'PasswordKeyMissing',
+      "The operator's Secret lldap-operator-password-key holds no key of 32 bytes; startup creates the Secret where there is none.",
+    );
   return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key };
 }
 
@@ -24,7 +28,8 @@ export function passwordHash({ id, key }: PasswordKey, uuid: string, password: s
 }
 
 export function sameHash(a: string | undefined, b: string): boolean {
-  return a !== undefined && a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
+  const [one, other] = [Buffer.from(a ?? ''), Buffer.from(b)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 /** A password from a Secret, or why there is none. */
@@ -45,7 +50,8 @@ export function passwordFrom(
 ): PasswordState {
   const no = (why: Failure): PasswordState => ({ ok: false, why });
   if (!secret) return no(notReady('SecretNotFound', `The Secret ${ref.name} does not exist; create it with the key ${ref.key}.`));
-  const data = secret.data?.[ref.key];
+  // A key may have any name, also that of something that every object has.
+  const data = Object.hasOwn(secret.data ?? {}, ref.key) ? secret.data?.[ref.key] : undefined;
   if (data === undefined)
     return no(notReady('SecretKeyMissing', `The Secret ${ref.name} has no key ${ref.key}; add it, or correct spec.passwordSecretRef.key.`));
   const password = decode(Buffer.from(data, 'base64'));

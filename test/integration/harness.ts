@@ -1,47 +1,50 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { stringify } from 'yaml';
-import { attributeSchemaKind } from '../../functions/attribute-schema/kind.ts';
-import { groupKind } from '../../functions/group/kind.ts';
-import { membershipKind } from '../../functions/membership/kind.ts';
-import { createRuns } from '../../functions/startup/run.ts';
-import { userKind } from '../../functions/user/kind.ts';
-import { type Clock, systemClock } from '../../shared/clock.ts';
-import { type Config, loadConfig } from '../../shared/config.ts';
+import { loadConfig } from '../../shared/config.ts';
 import { type Broker, BrokerError } from '../../shared/events/broker.ts';
-import type { EventTarget, SweepMode, Target } from '../../shared/events/parse.ts';
-import { createKube, type Kube } from '../../shared/kube/client.ts';
-import { connect } from '../../shared/kube/connection.ts';
+import type { EventTarget, SweepMode } from '../../shared/events/parse.ts';
+import type { KubeRequest } from '../../shared/kube/connection.ts';
 import type { CommonStatus, Condition, KindName, ResourceOf } from '../../shared/kube/resources.ts';
 import { PLURALS } from '../../shared/kube/resources.ts';
-import { createLldapClient } from '../../shared/lldap/client.ts';
-import { createLldapPasswords } from '../../shared/lldap/passwords.ts';
-import { createLog } from '../../shared/log.ts';
+import type { Credentials } from '../../shared/lldap/session.ts';
 import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
-import { createEngine, type Engine, type Occasion } from '../../shared/reconcile/engine.ts';
-import type { Io } from '../../shared/reconcile/kind.ts';
-import { createLookup } from '../../shared/reconcile/lookup.ts';
-import { foldId } from '../../shared/reconcile/names.ts';
+import type { Occasion } from '../../shared/reconcile/engine.ts';
 import type { Report } from '../../shared/reconcile/pass.ts';
-import { parseManifests } from '../local/knative/manifests.ts';
-import { renderManifests } from '../local/knative/render.ts';
+import type { Answer } from '../../shared/server.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
 import { sharedCluster } from '../local/kube/shared.ts';
-import { type LocalLldap, startLldap } from '../local/lldap/start.ts';
+import { type Entry, type LocalLldap, startLldap } from '../local/lldap/start.ts';
+import { createFunctions, FUNCTIONS, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
+import { findLeaks } from './leaks.ts';
+import { grantRights } from './rights.ts';
+import { TestClock } from './test-clock.ts';
 
 /**
  * The engines of all kinds in this process, over the real API server with each function's own rights and over the
- * local lldap. The broker is a list: a test sees what was posted, and delivers it when it wants to.
+ * local lldap. The broker is a list: a test sees what was posted, and delivers it when it wants to. Time stands still
+ * unless a test moves it.
  */
 export interface Harness {
   cluster: Cluster;
   lldap: LocalLldap;
+  clock: TestClock;
+  /** The value of the label that all resources carry. */
+  instance: string;
   /** The operator's own, privileged namespace. */
   operatorNamespace: string;
   /** An ordinary namespace. */
   namespace: string;
+  /** What the functions log in to lldap with; a test may change it. */
+  credentials: Credentials;
+  /** For the jitter of retries: from 0 to 1. */
+  random: number;
   /** Posted and not yet delivered. */
   posted: { reconcile: Posted[]; requeue: Posted[]; startup: SweepMode[] };
   /** Makes the broker refuse what is posted. */
   breakBroker(broken: boolean): void;
+  /** Asked before each call of a function to the API server; what it throws is the answer. */
+  interfere: (by: string, request: KubeRequest) => Promise<void>;
   /** What every function logged, at level debug. */
   logs: string[];
   create<K extends KindName>(kind: K, name: string, spec: ResourceOf[K]['spec'], options?: CreateOptions): Promise<ResourceOf[K]>;
@@ -50,19 +53,35 @@ export interface Harness {
   exists(kind: KindName, name: string, namespace?: string): Promise<boolean>;
   /** Merge-patches the resource as a person would. */
   edit<K extends KindName>(kind: K, name: string, patch: object, namespace?: string): Promise<ResourceOf[K]>;
+  /** Merge-patches its status, as a restored backup or another controller would. */
+  editStatus<K extends KindName>(kind: K, name: string, status: object, namespace?: string): Promise<ResourceOf[K]>;
   remove(kind: KindName, name: string, namespace?: string): Promise<void>;
+  /** One event for a resource as the function answers it. */
+  deliver(kind: KindName, name: string, occasion?: Delivery): Promise<Answer>;
   /** One event for a resource, answered with what the pass found and did. */
-  reconcile(kind: KindName, name: string, occasion?: Occasion & { namespace?: string }): Promise<Report>;
+  reconcile(kind: KindName, name: string, occasion?: Delivery): Promise<Report>;
+  /** One event of a Secret. */
+  secretEvent(name: string, namespace?: string): Promise<Answer>;
   /** Delivers posted reconcile events until there are none. */
   settle(): Promise<void>;
-  startup(mode?: SweepMode): ReturnType<ReturnType<typeof createRuns>>;
+  /** Moves time on to the next retry and delivers what is due then; says whether there was one. */
+  nextRetry(): Promise<boolean>;
+  startup(mode?: SweepMode): ReturnType<Functions['startup']>;
   /** Ready's condition. */
   ready(kind: KindName, name: string, namespace?: string): Promise<Condition>;
+  condition(kind: KindName, name: string, type: string, namespace?: string): Promise<Condition | undefined>;
   /** Functions that remember nothing, as after a restart. */
   restart(): Promise<void>;
+  /** A second process of each function beside the first. */
+  another(): Functions;
+  /** What `work` asked of the API server and of lldap. */
+  cost(work: () => Promise<unknown>): Promise<Cost>;
   events(name: string, namespace?: string): Promise<{ reason: string; note: string; type: string }[]>;
+  /** Ends all. @throws AssertionError when a function was refused a call for want of a right, or said a password or token. */
   close(): Promise<void>;
 }
+
+export type Delivery = Occasion & { namespace?: string; signal?: AbortSignal; by?: Functions };
 
 export interface Posted {
   target: EventTarget;
@@ -75,197 +94,192 @@ export interface CreateOptions {
   annotations?: Record<string, string>;
 }
 
-const CLUSTER_WIDE = new Set(['ClusterRole', 'ClusterRoleBinding', 'Namespace']);
-const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding', ...CLUSTER_WIDE]);
+export interface Cost {
+  kubeReads: KubeCall[];
+  kubeWrites: KubeCall[];
+  /** `user alice`, `groups`, … */
+  lldapReads: string[];
+  /** `createUser alice`, … that lldap carried out. */
+  mutations: string[];
+  /** `passwordModify alice`, `bind alice`; the operator's own binds are not among them. */
+  passwords: string[];
+}
 
 let count = 0;
 
-/** @param settings in place of the ConfigMap's; `clock` in place of the system's */
-export async function startHarness(settings: Record<string, string> = {}, clock: Clock = systemClock): Promise<Harness> {
+/** @param settings in place of the ConfigMap's */
+export async function startHarness(settings: Record<string, string> = {}): Promise<Harness> {
   const cluster = await sharedCluster();
   const lldap = await startLldap({ passwordCost: 'cheap' });
   const namespace = await cluster.createNamespace('tenant');
   const instance = `test-${process.pid}-${++count}`;
   const operatorNamespace = `operator-${instance}`;
-  await cluster.apply(await rights(operatorNamespace));
+  await grantRights(cluster, operatorNamespace);
 
-  const logs: string[] = [];
-  const posted: Harness['posted'] = { reconcile: [], requeue: [], startup: [] };
+  const secrets = new Set([lldap.admin.password]);
+  const calls: KubeCall[] = [];
   let broken = false;
-  const refuse = async () => {
+  const post = (list: unknown[], event: unknown) => {
     if (broken) throw new BrokerError('The broker answered 503 to an event.');
+    list.push(event);
   };
+  const posted: Harness['posted'] = { reconcile: [], requeue: [], startup: [] };
   const broker: Broker = {
-    reconcile: async (target, options = {}) => {
-      await refuse();
-      posted.reconcile.push({ target, ...(options.notBefore && { notBefore: options.notBefore }) });
-    },
-    requeue: async (target, notBefore) => {
-      await refuse();
-      posted.requeue.push({ target, notBefore });
-    },
-    startup: async (mode) => {
-      await refuse();
-      posted.startup.push(mode);
-    },
+    reconcile: async (target, { notBefore } = {}) => post(posted.reconcile, { target, ...(notBefore && { notBefore }) }),
+    requeue: async (target, notBefore) => post(posted.requeue, { target, notBefore }),
+    startup: async (mode) => post(posted.startup, mode),
   };
-  const config: Config = loadConfig({
-    LLDAP_INSTANCE: instance,
-    LLDAP_URL: lldap.url,
-    LLDAP_LDAP_URL: lldap.ldapUrl,
-    BROKER_URL: 'http://127.0.0.1:1',
-    ...settings,
-  });
+  const clock = new TestClock();
+  const options: FunctionsOptions = {
+    config: loadConfig({
+      LLDAP_INSTANCE: instance,
+      LLDAP_URL: lldap.url,
+      LLDAP_LDAP_URL: lldap.ldapUrl,
+      BROKER_URL: 'http://127.0.0.1:1',
+      ...settings,
+    }),
+    clock,
+    broker,
+    log: (line) => harness.logs.push(line),
+    credentials: async () => harness.credentials,
+    kubeconfigs: await kubeconfigs(cluster, operatorNamespace, secrets),
+    onCall: (call) => calls.push(call),
+    interfere: (by, request) => harness.interfere(by, request),
+    random: () => harness.random,
+  };
+  let functions = createFunctions(options);
+  const others: Functions[] = [];
 
-  let io: Record<string, Io> = {};
-  let engines: Record<KindName, Engine>;
-  let runs: ReturnType<typeof createRuns>;
-  const closeAll = async () => {
-    for (const one of Object.values(io)) {
-      one.kube.close();
-      one.lldap.close();
-      await one.passwords.close();
-    }
-  };
-  const make = async () => {
-    await closeAll();
-    io = {};
-    for (const fn of ['user', 'group', 'membership', 'attribute-schema', 'startup']) {
-      const kube = createKube(connect(await cluster.kubeconfigFor(operatorNamespace, `lldap-operator-${fn}`)));
-      io[fn] = createTestIo({ kube, lldap, config, broker, clock, log: (line) => logs.push(line) });
-    }
-    const of = (fn: string): Io => {
-      const one = io[fn];
-      if (!one) throw new Error(`no function ${fn}`);
-      return one;
-    };
-    const engineSettings = { ...config, random: () => 0.5 };
-    engines = {
-      LldapUser: createEngine(userKind(of('user')), of('user'), engineSettings),
-      LldapGroup: createEngine(groupKind, of('group'), engineSettings),
-      LldapMembership: createEngine(membershipKind, of('membership'), engineSettings),
-      LldapAttributeSchema: createEngine(attributeSchemaKind, of('attribute-schema'), engineSettings),
-    };
-    runs = createRuns(of('startup'), config);
-  };
-  await make();
-
-  const path = (kind: KindName, name: string, ns: string) => `/apis/${API_VERSION}/namespaces/${ns}/${PLURALS[kind]}/${name}`;
+  const path = (kind: KindName, name: string, ns: string) => `/apis/${API_VERSION}/namespaces/${ns}/${PLURALS[kind]}${name && `/${name}`}`;
   const ask = async <T>(method: string, url: string, body?: unknown, contentType = 'application/json'): Promise<T> => {
     const answer = await cluster.request(method, url, body === undefined ? {} : { body, contentType });
     if (answer.code >= 400) throw new Error(`${method} ${url}: ${JSON.stringify(answer.body)}`);
     return answer.body as T;
   };
-  const deliver = async (target: Target, occasion: Occasion): Promise<Report> => {
-    const answer = await engines[target.kind].reconcile(target, occasion, { signal: new AbortController().signal, representation: true });
-    if ('body' in answer) return answer.body as Report;
-    throw new Error(`no report in the answer ${answer.status}`);
-  };
 
   const harness: Harness = {
     cluster,
     lldap,
+    clock,
+    instance,
     operatorNamespace,
     namespace,
+    credentials: lldap.admin,
+    random: 0.5,
     posted,
     breakBroker: (value) => {
       broken = value;
     },
-    logs,
-    create: (kind, name, spec, options = {}) => {
-      const ns = options.namespace ?? namespace;
-      const labels = { [INSTANCE_LABEL]: instance, ...options.labels };
-      const metadata = { name, namespace: ns, labels, ...(options.annotations && { annotations: options.annotations }) };
-      return ask('POST', path(kind, '', ns).replace(/\/$/, ''), { apiVersion: API_VERSION, kind, metadata, spec });
+    interfere: async () => {},
+    logs: [],
+    create: (kind, name, spec, { namespace: ns = namespace, labels, annotations } = {}) => {
+      const metadata = { name, namespace: ns, labels: { [INSTANCE_LABEL]: instance, ...labels }, ...(annotations && { annotations }) };
+      return ask('POST', path(kind, '', ns), { apiVersion: API_VERSION, kind, metadata, spec });
     },
-    secret: async (name, data, { namespace: ns = namespace, labels = { [INSTANCE_LABEL]: instance } } = {}) => {
-      await cluster.apply(stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: ns, labels }, stringData: data }));
+    async secret(name, data, { namespace: ns = namespace, labels = { [INSTANCE_LABEL]: instance } } = {}) {
+      for (const value of Object.values(data)) if (value.length > 5) secrets.add(value);
+      const manifest = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: ns, labels }, stringData: data };
+      const url = `/api/v1/namespaces/${ns}/secrets/${name}?fieldManager=person&force=true`;
+      await ask('PATCH', url, stringify(manifest), 'application/apply-patch+yaml');
     },
     get: (kind, name, ns = namespace) => ask('GET', path(kind, name, ns)),
     exists: async (kind, name, ns = namespace) => (await cluster.request('GET', path(kind, name, ns))).code === 200,
     edit: (kind, name, patch, ns = namespace) => ask('PATCH', path(kind, name, ns), patch, 'application/merge-patch+json'),
+    editStatus: (kind, name, status, ns = namespace) =>
+      ask('PATCH', `${path(kind, name, ns)}/status`, { status }, 'application/merge-patch+json'),
     remove: async (kind, name, ns = namespace) => void (await ask('DELETE', path(kind, name, ns))),
-    reconcile: (kind, name, { namespace: ns = namespace, ...occasion } = { full: true }) =>
-      deliver({ kind, namespace: ns, name }, occasion),
-    async settle() {
-      for (let event = posted.reconcile.shift(); event; event = posted.reconcile.shift()) {
-        if (event.target.kind !== 'Secret') await deliver(event.target, { full: true });
-      }
+    deliver(
+      kind,
+      name,
+      { namespace: ns = namespace, signal = new AbortController().signal, by = functions, ...occasion } = { full: true },
+    ) {
+      return by.engines[kind].reconcile({ kind, namespace: ns, name }, occasion, { signal, representation: true });
     },
-    startup: (mode = 'sweep') => runs(mode),
+    async reconcile(kind, name, delivery = { full: true }) {
+      const answer = await harness.deliver(kind, name, delivery);
+      if ('body' in answer) return answer.body as Report;
+      throw new Error(`no report in the answer ${answer.status}`);
+    },
+    secretEvent: (name, ns = namespace) => functions.secret({ namespace: ns, name }),
+    async settle() {
+      for (let event = posted.reconcile.shift(); event; event = posted.reconcile.shift()) await pass(event);
+    },
+    async nextRetry() {
+      const [next] = posted.requeue.sort((a, b) => String(a.notBefore).localeCompare(String(b.notBefore)));
+      if (next?.notBefore === undefined) return false;
+      clock.advanceTo(next.notBefore);
+      const due = posted.requeue.filter((event) => event.notBefore === next.notBefore);
+      posted.requeue = posted.requeue.filter((event) => event.notBefore !== next.notBefore);
+      for (const event of due) await pass(event);
+      return true;
+    },
+    startup: (mode = 'sweep') => functions.startup(mode),
     async ready(kind, name, ns = namespace) {
-      const { status } = await harness.get(kind, name, ns);
-      const ready = (status as CommonStatus | undefined)?.conditions?.find((c) => c.type === 'Ready');
+      const ready = await harness.condition(kind, name, 'Ready', ns);
       if (!ready) throw new Error(`${kind} ${name} has no condition Ready`);
       return ready;
     },
-    restart: make,
+    async condition(kind, name, type, ns = namespace) {
+      const status: CommonStatus | undefined = (await harness.get(kind, name, ns)).status;
+      return status?.conditions?.find((c) => c.type === type);
+    },
+    async restart() {
+      await functions.close();
+      functions = createFunctions(options);
+    },
+    another() {
+      const one = createFunctions(options);
+      others.push(one);
+      return one;
+    },
+    async cost(work) {
+      const from = calls.length;
+      await lldap.forget();
+      await work();
+      return costOf(calls.slice(from), await lldap.asked(), lldap.admin.username);
+    },
     async events(name, ns = namespace) {
-      const { items } = await ask<{ items: { reason: string; note: string; type: string; regarding: { name: string } }[] }>(
-        'GET',
-        `/apis/events.k8s.io/v1/namespaces/${ns}/events`,
-      );
+      const url = `/apis/events.k8s.io/v1/namespaces/${ns}/events`;
+      const { items } = await ask<{ items: { reason: string; note: string; type: string; regarding: { name: string } }[] }>('GET', url);
       return items.filter((e) => e.regarding.name === name);
     },
     async close() {
-      await closeAll();
+      for (const one of [functions, ...others]) await one.close();
       await lldap.stop();
+      const said = calls.filter(({ path }) => !path.endsWith('/secrets')).map(({ body }) => JSON.stringify(body) ?? '');
+      assert.deepEqual(findLeaks([...harness.logs, ...said], secrets), [], 'a password or token was said');
+      const refused = calls.filter(({ status }) => status === 403).map(({ by, method, path }) => `${by}: ${method} ${path}`);
+      assert.deepEqual(refused, [], 'a function lacks a right');
     },
+  };
+  const pass = async ({ target: { kind, namespace: ns, name }, notBefore }: Posted): Promise<void> => {
+    if (kind !== 'Secret') await harness.deliver(kind, name, { namespace: ns, ...(notBefore ? { notBefore } : { full: true }) });
   };
   await harness.startup();
   return harness;
 }
 
-function createTestIo(parts: {
-  kube: Kube;
-  lldap: LocalLldap;
-  config: Config;
-  broker: Broker;
-  clock: Clock;
-  log: (line: string) => void;
-}): Io {
-  const { kube, lldap, config, broker, clock } = parts;
-  const log = createLog('debug', parts.log);
-  const credentials = async () => lldap.admin;
-  const client = createLldapClient({ url: config.lldapUrl, credentials, maxCalls: config.lldapMaxCalls, timeoutMs: 2_000, logger: log });
-  const passwords = createLldapPasswords({ url: config.ldapUrl, credentials, timeoutMs: 2_000, logger: log });
-  return {
-    kube,
-    lldap: client,
-    passwords,
-    broker,
-    lookup: createLookup(kube, client, config.instance),
-    clock,
-    log,
-    policy: async () => ({
-      instance: config.instance,
-      operatorNamespace: await kube.namespace(),
-      privilegedNamespaces: new Set(config.privilegedNamespaces),
-      adoption: config.adoption,
-      operatorLogin: foldId(lldap.admin.username),
-      passwordMinLength: config.passwordMinLength,
-    }),
-  };
-}
-
-/** The base's own ServiceAccounts and rights, for an operator in a namespace of its own. */
-async function rights(namespace: string): Promise<string> {
-  const objects = parseManifests(await renderManifests())
-    .map((object) => object.all() as unknown as Manifest)
-    .filter(({ kind }) => RIGHTS.has(kind));
-  const rename = (name: string) => (name === 'lldap-operator' ? namespace : `${name}-${namespace}`);
-  for (const object of objects) {
-    if (CLUSTER_WIDE.has(object.kind)) object.metadata.name = rename(object.metadata.name);
-    if (object.metadata.namespace) object.metadata.namespace = namespace;
-    if (object.roleRef?.kind === 'ClusterRole') object.roleRef.name = rename(object.roleRef.name);
-    for (const subject of object.subjects ?? []) subject.namespace = namespace;
+async function kubeconfigs(cluster: Cluster, namespace: string, secrets: Set<string>): Promise<Record<string, string>> {
+  const files: Record<string, string> = {};
+  for (const name of FUNCTIONS) {
+    const file = await cluster.kubeconfigFor(namespace, `lldap-operator-${name}`);
+    const { users } = JSON.parse(await readFile(file, 'utf8')) as { users: [{ user: { token: string } }] };
+    secrets.add(users[0].user.token);
+    files[name] = file;
   }
-  return objects.map((object) => stringify(object)).join('---\n');
+  return files;
 }
 
-interface Manifest {
-  kind: string;
-  metadata: { name: string; namespace?: string };
-  roleRef?: { kind: string; name: string };
-  subjects?: { namespace?: string }[];
+function costOf(calls: readonly KubeCall[], asked: readonly Entry[], login: string): Cost {
+  const text = ({ operation, id }: Entry) => `${operation}${id === undefined ? '' : ` ${id}`}`;
+  const graphql = asked.filter(({ protocol }) => protocol === 'graphql');
+  return {
+    kubeReads: calls.filter(({ method }) => method === 'GET'),
+    kubeWrites: calls.filter(({ method }) => method !== 'GET'),
+    lldapReads: graphql.filter(({ mutation }) => !mutation).map(text),
+    mutations: graphql.filter(({ mutation, outcome }) => mutation && outcome === 'ok').map(text),
+    passwords: asked
+      .filter(({ protocol, operation, id }) => protocol === 'ldap' && operation !== 'search' && !(operation === 'bind' && id === login))
+      .map(text),
+  };
 }

@@ -12,7 +12,11 @@ describe('LldapUser', () => {
 
   it('a new user with a password is created in few calls', async () => {
     await h.secret('alice', { password: 'correct horse' });
-    const created = await h.create('LldapUser', 'alice', { username: 'Alice', email: 'alice@example.com', passwordSecretRef: { name: 'alice', key: 'password' } });
+    const created = await h.create('LldapUser', 'alice', {
+      username: 'Alice',
+      email: 'alice@example.com',
+      passwordSecretRef: { name: 'alice', key: 'password' },
+    });
     const report = await h.reconcile('LldapUser', 'alice', { object: created });
     assert.equal(report.result, 'settled', JSON.stringify(report));
     assert.equal(report.ready, true, JSON.stringify(report));

@@ -1,0 +1,24 @@
+import { BrokerError } from '../../shared/events/broker.ts';
+import { KubeError } from '../../shared/kube/errors.ts';
+import { INSTANCE_LABEL } from '../../shared/names.ts';
+import type { Io } from '../../shared/reconcile/kind.ts';
+import { targetOf } from '../../shared/reconcile/wake.ts';
+import type { Answer } from '../../shared/server.ts';
+
+/** What the user function does when a Secret changes: asks for a full reconcile of each user whose password is in it. */
+export function reconcileUsersOf({ kube, broker }: Pick<Io, 'kube' | 'broker'>, instance: string) {
+  return async ({ namespace, name }: { namespace: string; name: string }): Promise<Answer> => {
+    try {
+      const users = await kube.list('LldapUser', {
+        namespace,
+        labels: { [INSTANCE_LABEL]: instance },
+        fields: { 'spec.passwordSecretRef.name': name },
+      });
+      for (const user of users) await broker.reconcile(targetOf(user));
+      return { status: 204 };
+    } catch (error) {
+      if (!(error instanceof KubeError || error instanceof BrokerError)) throw error;
+      return { status: 503, message: error.message };
+    }
+  };
+}

@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stringify } from 'yaml';
+import { parseManifests } from '../local/knative/manifests.ts';
+import { renderManifests } from '../local/knative/render.ts';
+import type { Cluster } from '../local/kube/cluster.ts';
+import { FUNCTIONS, type KubeCall } from './functions.ts';
+
+/** The functions' ServiceAccounts and rights, as the base has them, and which of them calls need. */
+
+const CLUSTER_WIDE = new Set(['ClusterRole', 'ClusterRoleBinding', 'Namespace']);
+const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding', ...CLUSTER_WIDE]);
+const IN_EFFECT_WITHIN_MS = 30_000;
+
+interface Manifest {
+  kind: string;
+  metadata: { name: string; namespace?: string };
+  roleRef?: { kind: string; name: string };
+  subjects?: { name: string; namespace?: string }[];
+  rules?: { resources: string[]; verbs: string[]; resourceNames?: string[] }[];
+}
+
+async function manifests(): Promise<Manifest[]> {
+  return parseManifests(await renderManifests())
+    .map((object) => object.all() as unknown as Manifest)
+    .filter(({ kind }) => RIGHTS.has(kind));
+}
+
+/** Grants an operator in a namespace of its own what the base grants, and waits until the API server knows it. */
+export async function grantRights(cluster: Cluster, namespace: string): Promise<void> {
+  const objects = await manifests();
+  const rename = (name: string) => (name === 'lldap-operator' ? namespace : `${name}-${namespace}`);
+  for (const object of objects) {
+    if (CLUSTER_WIDE.has(object.kind)) object.metadata.name = rename(object.metadata.name);
+    if (object.metadata.namespace) object.metadata.namespace = namespace;
+    if (object.roleRef?.kind === 'ClusterRole') object.roleRef.name = rename(object.roleRef.name);
+    for (const subject of object.subjects ?? []) subject.namespace = namespace;
+  }
+  await cluster.apply(objects.map((object) => stringify(object)).join('---\n'));
+  await Promise.all(FUNCTIONS.map((name) => inEffect(cluster, `system:serviceaccount:${namespace}:lldap-operator-${name}`)));
+}
+
+/** RBAC's caches learn of new bindings a moment after they are made. */
+async function inEffect(cluster: Cluster, user: string): Promise<void> {
+  const resourceAttributes = { group: 'events.k8s.io', resource: 'events', verb: 'create', namespace: 'default' };
+  const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
+  for (;;) {
+    const { body } = await cluster.request('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+      body: { spec: { user, resourceAttributes } },
+    });
+    if ((body as { status?: { allowed?: boolean } }).status?.allowed) return;
+    if (Date.now() > deadline) throw new Error(`the rights of ${user} are not in effect`);
+    await sleep(20);
+  }
+}
+
+/** Everything that the base grants to the functions: `user: patch lldapusers/status`. */
+export async function grantedRights(): Promise<Set<string>> {
+  const objects = await manifests();
+  const grants = objects.flatMap(({ roleRef, subjects = [] }) => {
+    const role = objects.find(({ kind, metadata }) => kind === roleRef?.kind && metadata.name === roleRef.name);
+    return subjects.map((subject) => ({ by: subject.name.replace('lldap-operator-', ''), rules: role?.rules ?? [] }));
+  });
+  return new Set(
+    grants.flatMap(({ by, rules }) =>
+      rules.flatMap(({ resources, verbs }) => resources.flatMap((resource) => verbs.map((verb) => `${by}: ${verb} ${resource}`))),
+    ),
+  );
+}
+
+/** The right that a call needed, in the same words. */
+export function rightOf({ by, method, path }: KubeCall): string {
+  const [, resource = '', name, subresource] =
+    /namespaces\/[^/]+\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(path) ?? /\/([^/?]+)(?:\?|$)/.exec(path) ?? [];
+  const verbs = { GET: name ? 'get' : 'list', POST: 'create', PATCH: 'patch', DELETE: 'delete' };
+  return `${by}: ${verbs[method]} ${resource}${subresource ? `/${subresource}` : ''}`;
+}

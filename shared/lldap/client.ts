@@ -1,4 +1,5 @@
-import { createHttp } from '../http.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import { createHttp, type Http } from '../http.ts';
 import type { AttributeTarget, AttributeType, AttributeValue } from '../kube/resources.ts';
 import type { Log } from '../log.ts';
 import { MARK_ATTRIBUTE } from '../names.ts';
@@ -36,7 +37,6 @@ const TYPES: Record<DefinitionResult['attributeType'], AttributeType> = {
 
 /** See {@link LldapClient}. Nothing is loaded or connected before the first call. */
 export function createLldapClient(options: LldapClientOptions): LldapClient {
-  const { logger, credentials } = options;
   const http = createHttp({
     baseURL: options.url,
     ...(options.ca === undefined ? {} : { ca: options.ca }),
@@ -44,7 +44,15 @@ export function createLldapClient(options: LldapClientOptions): LldapClient {
     maxSockets: options.maxCalls ?? 8,
     keepAliveMs: KEEP_ALIVE_MS,
   });
-  const session = createSession({ http, credentials, logger });
+  return createLldapClientOver(http, { ...options, clock: systemClock });
+}
+
+/** The same over a given way to lldap, whose requests are relative to its address, and a given time. */
+export function createLldapClientOver(
+  http: Http,
+  { credentials, logger, clock }: Pick<LldapClientOptions, 'credentials' | 'logger'> & { clock: Clock },
+): LldapClient {
+  const session = createSession({ http, credentials, logger, clock });
   const call = createCall({ http, session, logger });
   const usersWith = (filters: object) => call(OPERATIONS.users, { filters });
 

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock.ts';
 import { type Http, type HttpAnswer, HttpError, type HttpRequest } from '../http.ts';
 import type { Log } from '../log.ts';
 import { LldapError } from './api.ts';
@@ -26,6 +27,7 @@ export interface SessionOptions {
   /** Read anew for each login, so that rotated credentials are used without a restart. */
   credentials: () => Promise<Credentials>;
   logger: Log;
+  clock: Clock;
 }
 
 interface Token {
@@ -45,7 +47,7 @@ const REFUSED_FOR_MS = 5000;
  * die at any time. A refresh (2 ms) is preferred to a login (75 ms of lldap's only thread, and two rows in its
  * database). It never logs out: that would end the sessions of all other processes that use the account.
  */
-export function createSession({ http, credentials, logger }: SessionOptions): Session {
+export function createSession({ http, credentials, logger, clock }: SessionOptions): Session {
   let token: Token | undefined;
   let refreshToken: string | undefined;
   let renewal: Promise<Token> | undefined;
@@ -54,20 +56,20 @@ export function createSession({ http, credentials, logger }: SessionOptions): Se
   const remember = (jwt: string): Token => {
     const claims = readClaims(jwt);
     const life = claims === undefined ? Number.POSITIVE_INFINITY : (claims.exp - claims.iat) * 1000;
-    token = { jwt, renewAt: performance.now() + life * RENEW_AT, groups: claims?.groups ?? [] };
+    token = { jwt, renewAt: clock.monotonic() + life * RENEW_AT, groups: claims?.groups ?? [] };
     return token;
   };
 
   const login = async (): Promise<Token> => {
     const mine = await readCredentials(credentials);
-    if (refused !== undefined && performance.now() < refused.until && same(mine, refused.credentials)) throw statusError(401, READ);
+    if (refused !== undefined && clock.monotonic() < refused.until && same(mine, refused.credentials)) throw statusError(401, READ);
     const answer = await ask(http, {
       method: 'POST',
       url: '/auth/simple/login',
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ username: mine.username, password: mine.password }),
     });
-    if (answer.status === 401) refused = { credentials: mine, until: performance.now() + REFUSED_FOR_MS };
+    if (answer.status === 401) refused = { credentials: mine, until: clock.monotonic() + REFUSED_FOR_MS };
     if (answer.status !== 200) throw statusError(answer.status, READ);
     const data = parsed(answer.text);
     if (!isLoginAnswer(data)) throw answerError('no token came back from the login', READ);
@@ -102,7 +104,7 @@ export function createSession({ http, credentials, logger }: SessionOptions): Se
 
   return {
     async token() {
-      return token !== undefined && performance.now() < token.renewAt ? token.jwt : (await share(renewed)).jwt;
+      return token !== undefined && clock.monotonic() < token.renewAt ? token.jwt : (await share(renewed)).jwt;
     },
     async renew(stale) {
       return token !== undefined && token.jwt !== stale ? token.jwt : (await share(renewed)).jwt;

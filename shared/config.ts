@@ -39,6 +39,8 @@ export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
+const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
 /** @throws ConfigError for the first setting that is missing or wrong. */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const optional = (name: string): string | undefined => env[name]?.trim() || undefined;
@@ -50,7 +52,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const url = (name: string, schemes: string[]): string => {
     const value = required(name, `give an address that starts with ${schemes.map((s) => `${s}//`).join(' or ')}`);
     const parsed = URL.canParse(value) ? new URL(value) : undefined;
-    if (!parsed || !schemes.includes(parsed.protocol) || parsed.username || parsed.password) {
+    if (!parsed?.hostname || !schemes.includes(parsed.protocol) || parsed.username || parsed.password) {
       throw new ConfigError(`${name} is not an address of the form ${schemes[0]}//host:port, without user name or password: correct it.`);
     }
     return value.replace(/\/+$/, '');
@@ -69,13 +71,18 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     if (!found) throw new ConfigError(`${name} is "${value}": it must be one of ${choices.join(', ')}.`);
     return found;
   };
+  const instance = required('LLDAP_INSTANCE', 'give the value of the lldap-instance label that this installation serves');
+  if (!LABEL_VALUE.test(instance))
+    throw new ConfigError(
+      `LLDAP_INSTANCE is "${instance}": it must be a label's value, up to 63 letters, digits, dashes, dots and underscores that begin and end with a letter or digit.`,
+    );
   const baseDn = optional('LLDAP_BASE_DN');
   const ca = optional('LLDAP_CA');
   if (ca && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw new ConfigError('LLDAP_CA is not a PEM certificate: it must hold "-----BEGIN CERTIFICATE-----".');
   const credentialsDir = optional('CREDENTIALS_DIR');
   return {
-    instance: required('LLDAP_INSTANCE', 'give the value of the lldap-instance label that this installation serves'),
+    instance,
     lldapUrl: url('LLDAP_URL', ['http:', 'https:']),
     ldapUrl: url('LLDAP_LDAP_URL', ['ldap:', 'ldaps:']),
     ...(baseDn && { baseDn }),

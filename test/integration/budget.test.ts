@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
+import { type Cost, type Harness, startHarness } from './harness.ts';
+
+const NOTHING: Cost = { kubeReads: [], kubeWrites: [], lldapReads: [], mutations: [], passwords: [] };
+
+describe('What a reconcile costs', () => {
+  let h: Harness;
+  before(async function () {
+    this.timeout(CLUSTER_TIMEOUT_MS);
+    h = await startHarness();
+    await h.secret('passwords', { first: 'correct horse 1', second: 'correct horse 2' });
+    await h.create('LldapUser', 'warm', {
+      username: 'warm',
+      email: 'warm@example.com',
+      passwordSecretRef: { name: 'passwords', key: 'first' },
+    });
+    await h.reconcile('LldapUser', 'warm');
+  });
+  after(() => h.close());
+
+  it('a new user with a password takes at most 4 reads and 3 writes of the API server, 2 reads of lldap, one creation and one password', async () => {
+    const ref = { name: 'passwords', key: 'second' };
+    const object = await h.create('LldapUser', 'new', { username: 'New', email: 'new@example.com', passwordSecretRef: ref });
+    const cost = await h.cost(() => h.reconcile('LldapUser', 'new', { object }));
+    assert.equal((await h.ready('LldapUser', 'new')).status, 'True');
+    assert.ok(cost.kubeReads.length <= 4, JSON.stringify(cost.kubeReads));
+    assert.ok(cost.kubeWrites.length <= 3, JSON.stringify(cost.kubeWrites));
+    assert.ok(cost.lldapReads.length <= 2, JSON.stringify(cost.lldapReads));
+    assert.deepEqual(cost.mutations, ['createUser new']);
+    assert.deepEqual(cost.passwords, ['passwordModify new']);
+    assert.equal(await h.lldap.check('new', 'correct horse 2'), true);
+  });
+
+  it('a new group, definition and membership take at most 3 writes of the API server and one mutation each', async () => {
+    const settle = async (kind: 'LldapGroup' | 'LldapAttributeSchema' | 'LldapMembership', name: string, object: unknown) => {
+      const cost = await h.cost(() => h.reconcile(kind, name, { object }));
+      assert.equal((await h.ready(kind, name)).status, 'True');
+      assert.ok(cost.kubeWrites.length <= 3, JSON.stringify(cost.kubeWrites));
+      return cost;
+    };
+    const group = await settle('LldapGroup', 'team', await h.create('LldapGroup', 'team', { displayName: 'Team' }));
+    assert.deepEqual([group.lldapReads, group.mutations], [[], ['createGroupWithDetails Team']]);
+    const schema = await settle(
+      'LldapAttributeSchema',
+      'badge',
+      await h.create('LldapAttributeSchema', 'badge', { attributeName: 'badge', attributeType: 'String', target: 'User' }),
+    );
+    assert.deepEqual([schema.lldapReads, schema.mutations], [['schema'], ['addUserAttribute badge']]);
+    const joins = await settle(
+      'LldapMembership',
+      'joins',
+      await h.create('LldapMembership', 'joins', { userName: 'warm', groupName: 'team' }),
+    );
+    assert.equal(joins.mutations.length, 1);
+    assert.ok(joins.lldapReads.length <= 2, JSON.stringify(joins.lldapReads));
+  });
+
+  it('an event that carries a settled resource takes no call at all, of whatever kind', async () => {
+    await h.restart();
+    for (const [kind, name] of [
+      ['LldapUser', 'new'],
+      ['LldapGroup', 'team'],
+      ['LldapMembership', 'joins'],
+      ['LldapAttributeSchema', 'badge'],
+    ] as const) {
+      const object = await h.get(kind, name);
+      assert.deepEqual(await h.cost(() => h.reconcile(kind, name, { object })), NOTHING, kind);
+    }
+  });
+
+  it('a settled user without its object in the event takes two reads of the API server and none of lldap', async () => {
+    await h.reconcile('LldapUser', 'warm');
+    const cost = await h.cost(() => h.reconcile('LldapUser', 'warm', {}));
+    assert.deepEqual({ ...cost, kubeReads: cost.kubeReads.length }, { ...NOTHING, kubeReads: 2 });
+  });
+
+  it('twenty full reconciles of each kind change no resourceVersion and leave no Event and no mutation', async () => {
+    for (const [kind, name] of [
+      ['LldapUser', 'new'],
+      ['LldapGroup', 'team'],
+      ['LldapMembership', 'joins'],
+      ['LldapAttributeSchema', 'badge'],
+    ] as const) {
+      const before = await h.get(kind, name);
+      const events = (await h.events(name)).length;
+      const cost = await h.cost(async () => {
+        for (let i = 0; i < 20; i++) assert.equal((await h.reconcile(kind, name)).result, 'settled');
+      });
+      assert.deepEqual([cost.kubeWrites, cost.mutations, cost.passwords], [[], [], []], kind);
+      assert.equal((await h.get(kind, name)).metadata.resourceVersion, before.metadata.resourceVersion, kind);
+      assert.equal((await h.events(name)).length, events, kind);
+      if (kind === 'LldapUser') assert.equal(cost.lldapReads.length, 20);
+    }
+    assert.deepEqual(h.posted.requeue, []);
+  });
+
+  it('a user without a password and policy Ignore is Ready without any LDAP traffic', async () => {
+    await h.create('LldapUser', 'plain', { username: 'plain', email: 'plain@example.com', passwordPolicy: 'Ignore' });
+    await h.lldap.forget();
+    await h.reconcile('LldapUser', 'plain');
+    assert.equal((await h.ready('LldapUser', 'plain')).status, 'True');
+    assert.equal((await h.lldap.asked()).filter(({ protocol }) => protocol === 'ldap').length, 0);
+    assert.equal((await h.condition('LldapUser', 'plain', 'PasswordSynced'))?.reason, 'PasswordNotManaged');
+  });
+});

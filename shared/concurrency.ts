@@ -30,8 +30,10 @@ export function shareRead<T>(read: () => Promise<T>): () => Promise<T> {
     return mine;
   };
   return () => {
+    // One that is to come has not begun, even in the moment between it and the one before.
+    if (next) return next;
     if (!running) return start();
-    next ??= running.then(ignore, ignore).then(() => {
+    next = running.then(ignore, ignore).then(() => {
       next = undefined;
       return start();
     });

@@ -22,8 +22,10 @@ export type Submitted<T> = { result: T } | 'collapsed';
 
 interface Entry<T> {
   wanted: Request[];
-  /** The pass of the request that holds the key, if one does. */
-  held?: { promise: Promise<T>; signal: AbortSignal };
+  /** Of the request that holds the key. */
+  signal: AbortSignal;
+  /** Its passes, while there are any. */
+  held?: Promise<T>;
 }
 
 /**
@@ -44,14 +46,14 @@ export function createQueue<T>(
   const entries = new Map<string, Entry<T>>();
   const limited = createLimiter(limit);
 
-  async function hold(key: string, entry: Entry<T>, signal: AbortSignal): Promise<T> {
+  async function hold(key: string, entry: Entry<T>): Promise<T> {
     return limited(async () => {
       for (;;) {
         const taken = entry.wanted;
         entry.wanted = [];
         let done = false;
         try {
-          const result = await run(key, merge(taken), signal);
+          const result = await run(key, merge(taken), entry.signal);
           done = !retryLater(result);
           if (!done || entry.wanted.every((request) => request.needless?.() ?? false)) return result;
         } finally {
@@ -68,16 +70,13 @@ export function createQueue<T>(
   return {
     /** Asks for a pass and waits for it, unless another request will see to it. */
     async submit(key: string, request: Request): Promise<Submitted<T>> {
-      const entry: Entry<T> = entries.get(key) ?? { wanted: [] };
+      const entry: Entry<T> = entries.get(key) ?? { wanted: [], signal: request.signal };
       entries.set(key, entry);
       entry.wanted.push(request);
-      if (entry.held) {
-        if (!entry.held.signal.aborted) return 'collapsed';
-        return { result: await entry.held.promise };
-      }
-      const promise = hold(key, entry, request.signal);
-      entry.held = { promise, signal: request.signal };
-      return { result: await promise };
+      if (entry.held && !entry.signal.aborted) return 'collapsed';
+      entry.signal = request.signal;
+      entry.held ??= hold(key, entry);
+      return { result: await entry.held };
     },
     /** Keys at work or waiting, for tests and metrics. */
     get size(): number {

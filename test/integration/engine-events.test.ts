@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { KubeError } from '../../shared/kube/errors.ts';
+import { INSTANCE_LABEL, REQUESTED_AT } from '../../shared/names.ts';
+import { kindHandler } from '../../shared/reconcile/handler.ts';
+import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
+import { type Harness, startHarness } from './harness.ts';
+
+/** Holds up the reads of one resource until it is opened; tells when the first one has come. */
+function holdUp(h: Harness, name: string) {
+  const come = Promise.withResolvers<void>();
+  const open = Promise.withResolvers<void>();
+  let reads = 0;
+  h.interfere = async (_by, { method, path }) => {
+    if (method !== 'GET' || !path.endsWith(`/${name}`)) return;
+    reads++;
+    come.resolve();
+    await open.promise;
+  };
+  return { come: come.promise, open: () => open.resolve(), reads: () => reads };
+}
+
+describe('Events', () => {
+  let h: Harness;
+  const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
+  const settled = async (name: string) => {
+    await h.create('LldapUser', name, plain(name));
+    await h.reconcile('LldapUser', name);
+  };
+
+  before(async function () {
+    this.timeout(CLUSTER_TIMEOUT_MS);
+    h = await startHarness({ MAX_PASSES: '2' });
+  });
+  afterEach(() => {
+    h.interfere = async () => {};
+  });
+  after(() => h.close());
+
+  it('the echo of an own write takes no call, though the resource is not Ready', async () => {
+    await h.create('LldapMembership', 'waits', { userName: 'nobody', groupName: 'nothing' });
+    await h.reconcile('LldapMembership', 'waits');
+    const object = await h.get('LldapMembership', 'waits');
+    const cost = await h.cost(async () => assert.equal((await h.reconcile('LldapMembership', 'waits', { object })).result, 'unchanged'));
+    assert.deepEqual([cost.kubeReads, cost.kubeWrites], [[], []]);
+  });
+
+  it('an echo that carries an unhandled token is no echo', async () => {
+    await settled('asks');
+    const object = await h.edit('LldapUser', 'asks', { metadata: { annotations: { [REQUESTED_AT]: 'now' } } });
+    assert.equal((await h.reconcile('LldapUser', 'asks', { object })).result, 'settled');
+    assert.equal((await h.get('LldapUser', 'asks')).status?.lastHandledReconcileAt, 'now');
+  });
+
+  it('an event whose data is no resource is not believed, and the resource is read', async () => {
+    await h.create('LldapUser', 'odd', plain('odd'));
+    for (const object of [null, 'text', [], {}, { metadata: {} }, { metadata: { uid: 1 } }]) {
+      const cost = await h.cost(() => h.reconcile('LldapUser', 'odd', { object }));
+      assert.equal(cost.kubeReads[0]?.path.endsWith('/odd'), true, JSON.stringify(object));
+    }
+    assert.equal((await h.ready('LldapUser', 'odd')).status, 'True');
+  });
+
+  it('a resource that is gone, and one of another instance, are left alone', async () => {
+    assert.equal((await h.reconcile('LldapUser', 'never-was')).result, 'gone');
+    await h.create('LldapUser', 'other', plain('other'), { labels: { [INSTANCE_LABEL]: 'another' } });
+    const cost = await h.cost(async () => assert.equal((await h.reconcile('LldapUser', 'other')).result, 'ignored'));
+    assert.deepEqual([cost.kubeWrites, cost.lldapReads, cost.mutations], [[], [], []]);
+    assert.equal((await h.get('LldapUser', 'other')).metadata.finalizers, undefined);
+  });
+
+  it('events for a resource that is at work are answered at once, and lead to one more pass before the first is answered', async () => {
+    await h.create('LldapUser', 'busy', plain('busy'));
+    const held = holdUp(h, 'busy');
+    let answered = false;
+    const first = h.reconcile('LldapUser', 'busy', {}).then(() => {
+      answered = true;
+    });
+    await held.come;
+    const others = await Promise.all([1, 2, 3, 4, 5].map(() => h.reconcile('LldapUser', 'busy', {})));
+    assert.deepEqual(new Set(others.map(({ result }) => result)), new Set(['collapsed']));
+    assert.equal(answered, false);
+    held.open();
+    await first;
+    assert.equal(held.reads(), 2);
+  });
+
+  it('an echo that comes while the pass that wrote it is at work leads to no further pass', async () => {
+    await h.create('LldapUser', 'echo', plain('echo'));
+    let reads = 0;
+    h.interfere = async (_by, { method, path }) => {
+      if (method === 'GET' && path.endsWith('/echo')) reads++;
+      // The Event comes after both writes, whose echoes the source has sent by then.
+      if (!path.endsWith('/events') || method !== 'POST') return;
+      const object = await h.get('LldapUser', 'echo');
+      assert.equal((await h.deliver('LldapUser', 'echo', { object })).status, 200);
+    };
+    await h.reconcile('LldapUser', 'echo', {});
+    assert.equal(reads, 1);
+  });
+
+  it('a resource that waits for its turn takes one pass for all its events', async () => {
+    for (const name of ['one', 'two', 'three']) await h.create('LldapUser', name, plain(name));
+    const open = Promise.withResolvers<void>();
+    const reads: Record<string, number> = {};
+    h.interfere = async (_by, { method, path }) => {
+      const name = /lldapusers\/(\w+)$/.exec(path)?.[1];
+      if (method !== 'GET' || !name) return;
+      reads[name] = (reads[name] ?? 0) + 1;
+      await open.promise;
+    };
+    const first = [h.reconcile('LldapUser', 'one', {}), h.reconcile('LldapUser', 'two', {}), h.reconcile('LldapUser', 'three', {})];
+    const others = await Promise.all([1, 2, 3].map(() => h.reconcile('LldapUser', 'three', {})));
+    assert.deepEqual(
+      others.map(({ result }) => result),
+      ['collapsed', 'collapsed', 'collapsed'],
+    );
+    assert.equal(reads.three, undefined, 'two passes at once were allowed');
+    open.resolve();
+    await Promise.all(first);
+    assert.deepEqual(reads, { one: 1, two: 1, three: 1 });
+  });
+
+  it('a full reconcile that came while a pass was at work is full', async () => {
+    await settled('drifts');
+    const held = holdUp(h, 'drifts');
+    const first = h.reconcile('LldapUser', 'drifts', {});
+    await held.come;
+    await h.lldap.edit('mutation { updateUser(user: {id: "drifts", email: "changed@example.com"}) { ok } }');
+    assert.equal((await h.reconcile('LldapUser', 'drifts', { full: true })).result, 'collapsed');
+    held.open();
+    await first;
+    assert.equal((await h.lldap.users()).find(({ id }) => id === 'drifts')?.email, 'drifts@example.com');
+  });
+
+  it('what was asked of a pass that could not write its status is asked of the next', async () => {
+    await settled('forgets');
+    await h.lldap.edit('mutation { updateUser(user: {id: "forgets", email: "gone@example.com"}) { ok } }');
+    h.interfere = async () => {
+      throw new KubeError(0, 'the API server is away');
+    };
+    assert.equal((await h.deliver('LldapUser', 'forgets', { full: true })).status, 503);
+    h.interfere = async () => {};
+    await h.reconcile('LldapUser', 'forgets', {});
+    assert.equal((await h.lldap.users()).find(({ id }) => id === 'forgets')?.email, 'forgets@example.com');
+  });
+
+  it('a pass whose sender has gone starts no further mutation and still says so in the status', async () => {
+    await h.create('LldapUser', 'left', plain('left'));
+    const gone = new AbortController();
+    h.interfere = async (_by, { method }) => {
+      if (method === 'PATCH') gone.abort();
+    };
+    const report = await h.reconcile('LldapUser', 'left', { signal: gone.signal });
+    assert.deepEqual([report.result, report.reason, report.did], ['settled', 'DeadlineExceeded', []]);
+    assert.equal(
+      (await h.lldap.users()).some(({ id }) => id === 'left'),
+      false,
+    );
+    assert.ok((await h.get('LldapUser', 'left')).status?.retry?.nextTime);
+    assert.equal((await h.reconcile('LldapUser', 'left')).ready, true);
+  });
+
+  it('an event that comes while a pass of a gone sender is at work gets a pass that can act', async () => {
+    await h.create('LldapUser', 'heir', plain('heir'));
+    const held = holdUp(h, 'heir');
+    const gone = new AbortController();
+    const first = h.reconcile('LldapUser', 'heir', { signal: gone.signal });
+    await held.come;
+    gone.abort();
+    const second = h.reconcile('LldapUser', 'heir', { full: true });
+    held.open();
+    await first;
+    assert.equal((await second).ready, true);
+    assert.equal((await h.ready('LldapUser', 'heir')).status, 'True');
+  });
+
+  it('a resource that takes long holds up no other', async () => {
+    await h.create('LldapUser', 'slow', plain('slow'));
+    await h.create('LldapUser', 'quick', plain('quick'));
+    const held = holdUp(h, 'slow');
+    const slow = h.reconcile('LldapUser', 'slow');
+    await held.come;
+    assert.equal((await h.reconcile('LldapUser', 'quick')).ready, true);
+    held.open();
+    assert.equal((await slow).ready, true);
+  });
+
+  it('only an update comes, never the creation: the user is made all the same', async () => {
+    await h.create('LldapUser', 'late', plain('late'));
+    const object = await h.edit('LldapUser', 'late', { spec: { firstName: 'Late' } });
+    await h.reconcile('LldapUser', 'late', { object });
+    assert.equal((await h.ready('LldapUser', 'late')).status, 'True');
+  });
+
+  it('the event of a deletion and a late one of an older version bring nothing back', async () => {
+    await settled('ended');
+    const target = { kind: 'LldapUser', namespace: h.namespace, name: 'ended' } as const;
+    const old = await h.get('LldapUser', 'ended');
+    await h.remove('LldapUser', 'ended');
+    assert.equal((await h.reconcile('LldapUser', 'ended', {})).result, 'deleted');
+    const handler = kindHandler('LldapUser', h.another().engines.LldapUser);
+    const context = { signal: new AbortController().signal, stopping: new AbortController().signal, representation: false };
+    const unsettled = { ...old, status: {} };
+    const cost = await h.cost(async () => {
+      for (const [change, object] of [
+        ['delete', old],
+        ['update', old],
+        ['update', unsettled],
+        ['add', unsettled],
+      ] as const)
+        assert.deepEqual(await handler({ what: 'resource', change, target, object }, context), { status: 204 });
+    });
+    assert.deepEqual([cost.kubeWrites, cost.lldapReads, cost.mutations], [[], [], []]);
+    assert.equal(
+      (await h.lldap.users()).some(({ id }) => id === 'ended'),
+      false,
+    );
+  });
+});

@@ -6,6 +6,7 @@ import type { Resource } from '../kube/resources.ts';
 import type { Log } from '../log.ts';
 import { API_GROUP, API_VERSION } from '../names.ts';
 import { condition } from './decide.ts';
+import type { Reason } from './reasons.ts';
 import type { Finding } from './status.ts';
 
 interface EventIo {
@@ -35,7 +36,7 @@ export async function announce(io: EventIo, resource: Resource, ready: Finding):
 export async function createEvent(
   io: EventIo,
   about: { kind: string; apiVersion?: string; metadata: { name: string; namespace: string; uid?: string; resourceVersion?: string } },
-  { name: eventName, ...event }: { type: 'Normal' | 'Warning'; reason: string; note: string; name?: string },
+  { name: eventName, ...event }: { type: 'Normal' | 'Warning'; reason: Reason; note: string; name?: string },
 ): Promise<void> {
   const { name, namespace, uid, resourceVersion } = about.metadata;
   await io.kube

@@ -12,7 +12,7 @@ export interface Hints {
 export interface Request {
   full?: boolean;
   notBefore?: string;
-  /** Asked again before a further pass that only such events want: is it needless by now? */
+  /** Asked before a further pass that only events without other wishes want: is it needless by now? */
   needless?: () => boolean;
   /** Aborted when the event's sender has gone. */
   signal: AbortSignal;
@@ -21,7 +21,10 @@ export interface Request {
 export type Submitted<T> = { result: T } | 'collapsed';
 
 interface Entry<T> {
-  wanted: Request[];
+  /** What events asked for since the last pass that ended well began. */
+  hints: Hints;
+  /** The events since the last pass began that asked for nothing in particular: is a pass for each needless by now? */
+  plain: (() => boolean)[];
   /** Of the request that holds the key. */
   signal: AbortSignal;
   /** Its passes, while there are any. */
@@ -46,48 +49,69 @@ export function createQueue<T>(
   const entries = new Map<string, Entry<T>>();
   const limited = createLimiter(limit);
 
-  async function hold(key: string, entry: Entry<T>): Promise<T> {
+  /** The passes of one request that holds the key, until nothing more is wanted. */
+  function hold(key: string, entry: Entry<T>): Promise<T> {
     return limited(async () => {
-      for (;;) {
-        const taken = entry.wanted;
-        entry.wanted = [];
-        let done = false;
-        try {
-          const result = await run(key, merge(taken), entry.signal);
-          done = !retryLater(result);
-          if (!done || entry.wanted.every((request) => request.needless?.() ?? false)) return result;
-        } finally {
-          if (!done) entry.wanted.unshift(...taken);
+      try {
+        for (;;) {
+          const { result, done } = await pass(key, entry);
+          if (!done || !wantsMore(entry)) return result;
         }
+      } finally {
+        // In the same moment as the decision to end, or an event between the two would be taken for seen to.
+        delete entry.held;
+        entry.plain = [];
+        if (isEmpty(entry.hints)) entries.delete(key);
       }
-    }).finally(() => {
-      delete entry.held;
-      const done = entry.wanted.every((request) => request.needless?.() ?? false);
-      if (done) entries.delete(key);
     });
+  }
+
+  async function pass(key: string, entry: Entry<T>): Promise<{ result: T; done: boolean }> {
+    const { hints } = entry;
+    Object.assign(entry, { hints: noHints(), plain: [] });
+    let done = false;
+    try {
+      const result = await run(key, hints, entry.signal);
+      done = !retryLater(result);
+      return { result, done };
+    } finally {
+      if (!done) add(entry.hints, hints);
+    }
   }
 
   return {
     /** Asks for a pass and waits for it, unless another request will see to it. */
     async submit(key: string, request: Request): Promise<Submitted<T>> {
-      const entry: Entry<T> = entries.get(key) ?? { wanted: [], signal: request.signal };
+      const entry: Entry<T> = entries.get(key) ?? { hints: noHints(), plain: [], signal: request.signal };
       entries.set(key, entry);
-      entry.wanted.push(request);
+      const hints: Hints = { full: request.full ?? false, notBefore: new Set(request.notBefore ? [request.notBefore] : []) };
+      if (isEmpty(hints)) entry.plain.push(request.needless ?? (() => false));
+      else add(entry.hints, hints);
       if (entry.held && !entry.signal.aborted) return 'collapsed';
       entry.signal = request.signal;
       entry.held ??= hold(key, entry);
       return { result: await entry.held };
     },
-    /** Keys at work or waiting, for tests and metrics. */
+    /** Keys that wait, are at work, or of which something is remembered. */
     get size(): number {
       return entries.size;
     },
   };
 }
 
-function merge(requests: readonly Request[]): Hints {
-  return {
-    full: requests.some((r) => r.full),
-    notBefore: new Set(requests.flatMap((r) => r.notBefore ?? [])),
-  };
+function noHints(): Hints {
+  return { full: false, notBefore: new Set() };
+}
+
+function isEmpty({ full, notBefore }: Hints): boolean {
+  return !full && notBefore.size === 0;
+}
+
+function add(to: Hints, more: Hints): void {
+  to.full ||= more.full;
+  for (const time of more.notBefore) to.notBefore.add(time);
+}
+
+function wantsMore({ hints, plain }: Pick<Entry<unknown>, 'hints' | 'plain'>): boolean {
+  return !isEmpty(hints) || !plain.every((isNeedless) => isNeedless());
 }

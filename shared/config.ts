@@ -16,6 +16,8 @@ export interface Config {
   brokerUrl: string;
   /** Besides the operator's own. */
   privilegedNamespaces: string[];
+  /** Whose resources are served: those of all namespaces, or of the operator's own only. */
+  namespaces: 'all' | 'own';
   adoption: 'privileged' | 'all';
   passwordMinLength: number;
   /** Passes at once in one process. */
@@ -89,6 +91,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     ...(ca && { ca }),
     brokerUrl: url('BROKER_URL', ['http:', 'https:']),
     privilegedNamespaces: (optional('PRIVILEGED_NAMESPACES') ?? '').split(/[\s,]+/).filter(Boolean),
+    namespaces: choice('NAMESPACES', ['all', 'own'], 'all'),
     adoption: choice('ADOPTION', ['privileged', 'all'], 'privileged'),
     passwordMinLength: number('PASSWORD_MIN_LENGTH', 8, 1, 1000),
     maxPasses: number('MAX_PASSES', 32, 1, 1000),

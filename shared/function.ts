@@ -83,7 +83,7 @@ function createIo({ config, log, broker }: Base, initial: Credentials): Io {
     lldap,
     passwords,
     broker,
-    lookup: createLookup(kube, lldap, config.instance),
+    lookup: createLookup(kube, lldap, config.instance, async () => (config.namespaces === 'own' ? kube.namespace() : undefined)),
     clock: systemClock,
     log,
     policy: async () => ({

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Kube } from '../../shared/kube/client.ts';
 import type { LldapUser } from '../../shared/kube/resources.ts';
-import { INSTANCE_LABEL, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
+import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { isReady } from '../../shared/reconcile/decide.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
 import { type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/reconcile/password.ts';
@@ -27,9 +27,7 @@ const READ_EVERY_MS = 20;
 export async function findRotated(io: Io, policy: Policy, key: PasswordKey, users: readonly LldapUser[]): Promise<LldapUser[]> {
   const managed = users.filter((u) => isManaged(u) && isReady(u) && !u.spec.suspend && u.metadata.deletionTimestamp === undefined);
   if (managed.length === 0) return [];
-  const secrets = new Map(
-    (await io.kube.secrets({ [INSTANCE_LABEL]: policy.instance })).map((s) => [`${s.metadata.namespace}/${s.metadata.name}`, s]),
-  );
+  const secrets = new Map((await io.lookup.secrets()).map((s) => [`${s.metadata.namespace}/${s.metadata.name}`, s]));
   const rotated: LldapUser[] = [];
   for (const user of managed) {
     const ref = user.spec.passwordSecretRef;

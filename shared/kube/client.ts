@@ -34,7 +34,8 @@ export interface Kube {
     spec: ResourceOf[K]['spec'],
   ): Promise<ResourceOf[K]>;
   secret(namespace: string, name: string): Promise<Secret | undefined>;
-  secrets(labels: Record<string, string>): Promise<Secret[]>;
+  /** Of all namespaces, or of one. */
+  secrets(labels: Record<string, string>, namespace?: string): Promise<Secret[]>;
   /** Answers undefined when a Secret of that name is there already. */
   createSecret(namespace: string, name: string, labels: Record<string, string>, data: Record<string, string>): Promise<Secret | undefined>;
   createEvent(event: KubernetesEvent): Promise<void>;
@@ -97,7 +98,7 @@ export function createKube(connection: Connection = connect()): Kube {
       })) as ResourceOf[typeof kind];
     },
     secret: (namespace, name) => found(connection.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/secrets/${name}` })),
-    secrets: (labels) => listAll(connection, '/api/v1/secrets', { labels }),
+    secrets: (labels, namespace) => listAll(connection, `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}secrets`, { labels }),
     async createSecret(namespace, name, labels, data) {
       try {
         return (await connection.request({

@@ -1,5 +1,6 @@
 import { shareRead } from '../concurrency.ts';
 import type { Kube } from '../kube/client.ts';
+import type { Secret } from '../kube/objects.ts';
 import type { KindName, LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { INSTANCE_LABEL } from '../names.ts';
@@ -24,24 +25,42 @@ export interface Lookup {
   /** lldap's groups, in one list for all who wait. */
   groups(): Promise<LldapGroupAccount[]>;
   get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
+  /** The Secrets that carry the instance's label. */
+  secrets(): Promise<Secret[]>;
 }
 
-export function createLookup(kube: Kube, lldap: LldapClient, instance: string): Lookup {
+/** @param scope the one namespace that the installation serves; undefined for all */
+export function createLookup(
+  kube: Kube,
+  lldap: LldapClient,
+  instance: string,
+  scope: () => Promise<string | undefined> = everywhere,
+): Lookup {
   const labels = { [INSTANCE_LABEL]: instance };
-  const select = <K extends KindName>(kind: K, fields: Record<string, string>) => kube.list(kind, { labels, fields });
+  const list = async <K extends KindName>(kind: K, fields?: Record<string, string>): Promise<ResourceOf[K][]> => {
+    const namespace = await scope();
+    return kube.list(kind, { labels, ...(namespace && { namespace }), ...(fields && { fields }) });
+  };
   return {
-    declaring: async (kind, name) => (await select(kind, { 'status.nameKey': name })).filter((r) => declaredName(r) === name),
-    recording: (kind, uuid) => select(kind, { 'status.uuid': uuid }),
-    schemas: shareRead(() => kube.list('LldapAttributeSchema', { labels })),
-    memberships: shareRead(() => kube.list('LldapMembership', { labels })),
-    all: (kind) => kube.list(kind, { labels }),
-    select,
+    declaring: async (kind, name) => (await list(kind, { 'status.nameKey': name })).filter((r) => declaredName(r) === name),
+    recording: (kind, uuid) => list(kind, { 'status.uuid': uuid }),
+    schemas: shareRead(() => list('LldapAttributeSchema')),
+    memberships: shareRead(() => list('LldapMembership')),
+    all: (kind) => list(kind),
+    select: list,
     groups: shareRead(() => lldap.groups()),
     async get(kind, namespace, name) {
+      const only = await scope();
+      if (only !== undefined && namespace !== only) return undefined;
       const resource = await kube.get(kind, namespace, name);
       return resource?.metadata.labels?.[INSTANCE_LABEL] === instance ? resource : undefined;
     },
+    secrets: async () => kube.secrets(labels, await scope()),
   };
+}
+
+async function everywhere(): Promise<undefined> {
+  return undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
-import type { Target } from '../events/parse.ts';
+import { isRecord, type Target } from '../events/parse.ts';
 import type { KindName, Resource } from '../kube/resources.ts';
+import { REQUESTED_AT } from '../names.ts';
 import type { Answer, EventContext } from '../server.ts';
 import { isSettled, unhandledToken } from './decide.ts';
 import { createEchoes } from './echoes.ts';
@@ -79,8 +80,18 @@ export function createEngine<K extends KindName, Dependencies, Observed, Step>(
   };
 }
 
-/** As much of an event's object as the fast exit reads; anything else is no resource. */
+/** An event's object, if all that the fast exit reads of it has the form of a resource; anybody may have sent it. */
 function asResource(object: unknown): Resource | undefined {
-  const metadata = (object as Partial<Resource> | null | undefined)?.metadata;
-  return typeof metadata?.uid === 'string' && typeof metadata.resourceVersion === 'string' ? (object as Resource) : undefined;
+  if (!isRecord(object) || !isRecord(object.metadata)) return undefined;
+  const { uid, resourceVersion, finalizers = [], annotations = {} } = object.metadata;
+  const { conditions = [] }: { conditions?: unknown } = isRecord(object.status) ? object.status : {};
+  const isResource =
+    typeof uid === 'string' &&
+    typeof resourceVersion === 'string' &&
+    Array.isArray(finalizers) &&
+    isRecord(annotations) &&
+    ['string', 'undefined'].includes(typeof annotations[REQUESTED_AT]) &&
+    Array.isArray(conditions) &&
+    conditions.every(isRecord);
+  return isResource ? (object as unknown as Resource) : undefined;
 }

@@ -30,6 +30,7 @@ describe('shared/config', () => {
       ldapUrl: 'ldap://lldap:3890',
       brokerUrl: 'http://broker-ingress/lldap-operator/lldap-operator',
       privilegedNamespaces: [],
+      namespaces: 'all',
       adoption: 'privileged',
       passwordMinLength: 8,
       maxPasses: 32,
@@ -62,6 +63,7 @@ describe('shared/config', () => {
       { PRIVILEGED_NAMESPACES: 'admins, platform,\n ops,' },
       { privilegedNamespaces: ['admins', 'platform', 'ops'] },
     ],
+    'resources of its own namespace only': [{ NAMESPACES: 'own' }, { namespaces: 'own' }],
     'adoption by all': [{ ADOPTION: 'all' }, { adoption: 'all' }],
     'the retries in seconds': [{ RETRY_MAX_SECONDS: '60' }, { retryMaxMs: 60_000 }],
     'the least of each number': [
@@ -145,6 +147,7 @@ describe('shared/config', () => {
         'SWEEP_EVENTS_PER_SECOND is "10001": it must be a whole number from 1 to 10000.',
       ],
       'a bound too large': [{ MAX_HELD: '100001' }, 'MAX_HELD is "100001": it must be a whole number from 1 to 100000.'],
+      'another word for namespaces': [{ NAMESPACES: 'team' }, 'NAMESPACES is "team": it must be one of all, own.'],
       'another word for adoption': [{ ADOPTION: 'none' }, 'ADOPTION is "none": it must be one of privileged, all.'],
       'another log level': [{ LOG_LEVEL: 'INFO' }, 'LOG_LEVEL is "INFO": it must be one of debug, info, warn, error.'],
       'a certificate that is none': [

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { CloudEvent } from 'cloudevents';
+import { CloudEvent, ValidationError } from 'cloudevents';
 import { type KindName, PLURALS } from '../kube/resources.ts';
 import { API_VERSION, EVENT_TYPE } from '../names.ts';
 
@@ -134,7 +134,7 @@ function toCloudEvent(headers: IncomingHttpHeaders, body: Buffer): CloudEvent<un
   try {
     return new CloudEvent<unknown>(attributes as { type: string; source: string });
   } catch (error) {
-    throw new MalformedEvent(`not a valid CloudEvent: ${firstLine(error)}`);
+    throw new MalformedEvent(`not a valid CloudEvent: ${problemOf(error)}`);
   }
 }
 
@@ -192,6 +192,9 @@ function quote(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value.slice(0, 80)) : String(value === undefined ? 'missing' : typeof value);
 }
 
-function firstLine(error: unknown): string {
+/** The library names an attribute only in the list of what is wrong. */
+function problemOf(error: unknown): string {
+  const [first] = error instanceof ValidationError ? (error.errors ?? []) : [];
+  if (typeof first === 'object') return `${first.instancePath.slice(1)} ${first.message}`;
   return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.slice(0, 200) ?? '';
 }

@@ -51,7 +51,11 @@ export interface Journal<K extends KindName> {
   report(result: Report['result'], more?: Partial<Report>): Report;
 }
 
-/** One pass over one resource. Throws nothing but what is not foreseen: an error of the API server is a report, too. */
+/**
+ * One pass over one resource. Throws nothing but what is not foreseen: an error of the API server is a report, too.
+ *
+ * @param hints made full by the first mutation: should no status be written for it, lldap must be looked at again
+ */
 export async function runPass<K extends KindName, Dependencies, Observed, Step>(
   kind: Kind<K, Dependencies, Observed, Step>,
   io: Io,
@@ -238,6 +242,8 @@ async function carryOut<K extends KindName, Dependencies, Observed, Step>(
 ): Promise<LldapError | undefined> {
   for (const step of steps) {
     work.checkpoint();
+    // Another process may have settled a newer spec by the time of our status write, and this be an older one's.
+    journal.hints.full = true;
     try {
       await kind.apply(step, work);
     } catch (error) {

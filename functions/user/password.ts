@@ -3,7 +3,7 @@ import { INSTANCE_LABEL } from '../../shared/names.ts';
 import type { Failure } from '../../shared/reconcile/failure.ts';
 import type { PlanInput } from '../../shared/reconcile/kind.ts';
 import { attribute } from '../../shared/reconcile/mark.ts';
-import { passwordHash, sameHash } from '../../shared/reconcile/password.ts';
+import { isHashBy, passwordHash, sameHash } from '../../shared/reconcile/password.ts';
 import type { Finding } from '../../shared/reconcile/status.ts';
 import type { Observed, Step } from './plan.ts';
 
@@ -19,8 +19,8 @@ export function everSet(account: LldapAccount): boolean {
  * 2. Never set: set it.
  * 3. The status's hash is the Secret's, and lldap's date is the one that we recorded: nothing.
  * 4. lldap's date is the one that we recorded: the Secret has changed, so set it.
- * 5. Otherwise somebody set it, perhaps a pass of ours that died before its status: set it only if the
- *    Secret's does not work.
+ * 5. Otherwise somebody set it, perhaps a pass of ours that died before its status, or the hashes' key is another
+ *    and they tell nothing: set it only if the Secret's does not work.
  */
 export function decidePassword(
   { resource, draft }: PlanInput<'LldapUser'>,
@@ -33,7 +33,7 @@ export function decidePassword(
   if (!account || !everSet(account)) return { steps: [set] };
   if (resource.spec.passwordPolicy === 'InitialOnly') return { steps: [] };
   const untouched = attribute(account, 'password_modified_date') === draft.passwordModifiedAt;
-  if (!untouched) return { steps: [{ ...set, do: 'verifyOrSetPassword' }] };
+  if (!untouched || !isHashBy(key, draft.passwordHash)) return { steps: [{ ...set, do: 'verifyOrSetPassword' }] };
   return { steps: sameHash(draft.passwordHash, passwordHash(key, account.uuid, state.password)) ? [] : [set] };
 }
 

@@ -27,6 +27,11 @@ export function passwordHash({ id, key }: PasswordKey, uuid: string, password: s
   return `v1:${id}:${createHmac('sha256', key).update(`${uuid}\0${password}`).digest('base64url')}`;
 }
 
+/** Whether a hash was made with this key; another's tells nothing of the password. */
+export function isHashBy({ id }: PasswordKey, hash: string | undefined): boolean {
+  return hash?.startsWith(`v1:${id}:`) ?? false;
+}
+
 export function sameHash(a: string | undefined, b: string): boolean {
   const [one, other] = [Buffer.from(a ?? ''), Buffer.from(b)];
   return one.length === other.length && timingSafeEqual(one, other);

@@ -1,0 +1,306 @@
+import assert from 'node:assert/strict';
+import { KubeError } from '../../shared/kube/errors.ts';
+import type { LldapUserSpec } from '../../shared/kube/resources.ts';
+import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
+import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
+import { type CreateOptions, type Harness, startHarness } from './harness.ts';
+
+describe('Passwords', () => {
+  let h: Harness;
+  const ref = (name: string, key = 'password') => ({ name, key });
+  const user = (name: string, more: Partial<LldapUserSpec> = {}, options: CreateOptions = {}) =>
+    h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordSecretRef: ref(name), ...more }, options);
+  const made = async (name: string, more: Partial<LldapUserSpec> = {}) => {
+    await h.secret(name, { password: `first of ${name}` });
+    await user(name, more);
+    await h.reconcile('LldapUser', name);
+    assert.equal((await h.ready('LldapUser', name)).status, 'True');
+  };
+  const synced = async (name: string) => (await h.condition('LldapUser', name, 'PasswordSynced'))?.reason;
+  /** What the Secrets source tells, and all that follows from it. */
+  const rotate = async (name: string, password: string) => {
+    await h.secret(name, { password });
+    await h.secretEvent(name);
+    return h.cost(() => h.settle());
+  };
+
+  before(async function () {
+    this.timeout(CLUSTER_TIMEOUT_MS);
+    h = await startHarness();
+  });
+  afterEach(async () => {
+    await h.lldap.heal();
+    h.posted.requeue = [];
+  });
+  after(() => h.close());
+
+  it('the status keeps a hash that says nothing, and says that lldap has the password', async () => {
+    await made('hashed');
+    const { status } = await h.get('LldapUser', 'hashed');
+    assert.match(status?.passwordHash ?? '', /^v1:[0-9a-f]{8}:[\w-]{43}$/);
+    assert.equal(status?.passwordModifiedAt, (await h.lldap.users()).find(({ id }) => id === 'hashed')?.passwordModifiedAt);
+    assert.equal(await synced('hashed'), 'PasswordSynced');
+    assert.equal(await h.lldap.check('hashed', 'first of hashed'), true);
+  });
+
+  it('while the Secret does not change, ten full reconciles over two processes set nothing and bind never', async () => {
+    await made('steady');
+    const other = h.another();
+    const cost = await h.cost(async () => {
+      for (let i = 0; i < 10; i++) await h.deliver('LldapUser', 'steady', i % 2 ? { full: true } : { full: true, by: other });
+    });
+    assert.deepEqual([cost.passwords, cost.kubeWrites], [[], []]);
+  });
+
+  it('a rotated Secret is set once, at once, for all users whose password is in it', async () => {
+    await h.secret('shared', { password: 'shared by many 1' });
+    for (const name of ['many-a', 'many-b', 'many-c']) await user(name, { passwordSecretRef: ref('shared') });
+    await user('elsewhere', { passwordSecretRef: ref('shared') }, { namespace: h.operatorNamespace });
+    for (const name of ['many-a', 'many-b', 'many-c']) await h.reconcile('LldapUser', name);
+    await h.secret('shared', { password: 'shared by many 2' });
+    assert.deepEqual(await h.secretEvent('shared'), { status: 204 });
+    assert.deepEqual(
+      h.posted.reconcile.map(({ target }) => `${target.namespace}/${target.name}`).sort(),
+      ['many-a', 'many-b', 'many-c'].map((name) => `${h.namespace}/${name}`),
+    );
+    const cost = await h.cost(() => h.settle());
+    assert.deepEqual(cost.passwords.sort(), ['passwordModify many-a', 'passwordModify many-b', 'passwordModify many-c']);
+    for (const name of ['many-a', 'many-b', 'many-c']) assert.equal(await h.lldap.check(name, 'shared by many 2'), true);
+    const again = await h.cost(async () => {
+      await h.secretEvent('shared');
+      await h.settle();
+    });
+    assert.deepEqual([again.passwords, again.kubeWrites], [[], []]);
+  });
+
+  it('an event of a Secret that nobody names asks for nothing', async () => {
+    await h.secret('unused', { password: 'nobody has this' });
+    assert.deepEqual(await h.secretEvent('unused'), { status: 204 });
+    assert.deepEqual(h.posted.reconcile, []);
+  });
+
+  it('an event of a Secret whose users cannot be told is delivered again', async () => {
+    await made('untold');
+    h.breakBroker(true);
+    assert.equal((await h.secretEvent('untold')).status, 503);
+    h.breakBroker(false);
+  });
+
+  it('a password that somebody changed elsewhere is set back by Manage, and left by InitialOnly and Ignore', async () => {
+    for (const [name, passwordPolicy, works] of [
+      ['else-manage', 'Manage', true],
+      ['else-initial', 'InitialOnly', false],
+      ['else-ignore', 'Ignore', false],
+    ] as const) {
+      await made(name, { passwordPolicy });
+      await h.lldap.setPassword(name, 'changed elsewhere');
+      const cost = await h.cost(() => h.reconcile('LldapUser', name));
+      assert.deepEqual(cost.passwords, works ? [`bind ${name}`, `passwordModify ${name}`] : [], name);
+      assert.equal(await h.lldap.check(name, `first of ${name}`), works, name);
+      assert.equal(await h.lldap.check(name, 'changed elsewhere'), !works, name);
+      assert.equal((await h.ready('LldapUser', name)).status, 'True');
+      assert.deepEqual((await h.cost(() => h.reconcile('LldapUser', name))).passwords, [], name);
+    }
+  });
+
+  it('InitialOnly sets one if none was ever set, and nothing after a rotation', async () => {
+    await made('initial', { passwordPolicy: 'InitialOnly' });
+    assert.equal(await h.lldap.check('initial', 'first of initial'), true);
+    assert.deepEqual((await rotate('initial', 'second of initial')).passwords, []);
+    assert.equal(await h.lldap.check('initial', 'first of initial'), true);
+    assert.equal(await synced('initial'), 'PasswordInitialOnly');
+  });
+
+  it('InitialOnly needs its Secret no longer once a password was set', async () => {
+    await made('once', { passwordPolicy: 'InitialOnly' });
+    await h.cluster.request('DELETE', `/api/v1/namespaces/${h.namespace}/secrets/once`);
+    assert.equal((await h.reconcile('LldapUser', 'once')).ready, true);
+  });
+
+  it('a policy that changes takes effect: Ignore to Manage sets it, Manage to Ignore leaves it', async () => {
+    await made('policy', { passwordPolicy: 'Ignore' });
+    assert.equal(await h.lldap.check('policy', 'first of policy'), false);
+    await h.edit('LldapUser', 'policy', { spec: { passwordPolicy: 'Manage' } });
+    await h.reconcile('LldapUser', 'policy', {});
+    assert.equal(await h.lldap.check('policy', 'first of policy'), true);
+    await h.edit('LldapUser', 'policy', { spec: { passwordPolicy: 'Ignore' } });
+    await h.reconcile('LldapUser', 'policy', {});
+    assert.deepEqual((await rotate('policy', 'second of policy')).passwords, []);
+    assert.equal(await synced('policy'), 'PasswordNotManaged');
+  });
+
+  for (const policy of ['Manage', 'InitialOnly'] as const) {
+    it(`the process dies between the creation of a user and the first password: with ${policy} the next pass sets it`, async () => {
+      const name = `died-${policy.toLowerCase()}`;
+      await h.secret(name, { password: `first of ${name}` });
+      await user(name, { passwordPolicy: policy });
+      // Nothing comes of what follows the creation, and the process forgets all.
+      await h.lldap.fault({ kind: 'text', text: 'no', only: { operation: 'passwordModify' } });
+      h.interfere = async (_by, { path }) => {
+        if (path.includes(`/${name}/status`)) throw new KubeError(0, 'no connection');
+      };
+      assert.equal((await h.deliver('LldapUser', name, {})).status, 503);
+      assert.equal((await h.lldap.users()).find(({ id }) => id === name)?.hasPassword, false);
+      await h.restart();
+      h.interfere = async () => {};
+      await h.lldap.heal();
+      assert.equal((await h.get('LldapUser', name)).status, undefined);
+      await h.reconcile('LldapUser', name, {});
+      assert.equal(await h.lldap.check(name, `first of ${name}`), true);
+      assert.equal((await h.ready('LldapUser', name)).status, 'True');
+    });
+  }
+
+  it('the answer to the setting is lost: the next pass finds that the password works, and only records it', async () => {
+    await h.secret('lost', { password: 'first of lost' });
+    await user('lost');
+    await h.lldap.fault({ kind: 'drop', only: { operation: 'passwordModify' }, times: 1 });
+    assert.equal((await h.reconcile('LldapUser', 'lost')).reason, 'LldapUnavailable');
+    assert.equal((await h.get('LldapUser', 'lost')).status?.passwordHash, undefined);
+    const cost = await h.cost(() => h.nextRetry());
+    assert.deepEqual(cost.passwords, ['bind lost']);
+    assert.ok((await h.get('LldapUser', 'lost')).status?.passwordHash);
+    assert.equal((await h.ready('LldapUser', 'lost')).status, 'True');
+  });
+
+  it('a user that is taken over with the password that the Secret holds keeps it without a new one', async () => {
+    await h.lldap.edit('mutation { createUser(user: {id: "adopted", email: "adopted@example.com"}) { id } }');
+    await h.lldap.setPassword('adopted', 'had this before');
+    await h.secret('adopted', { password: 'had this before' }, { namespace: h.operatorNamespace });
+    await user('adopted', {}, { namespace: h.operatorNamespace });
+    const cost = await h.cost(() => h.reconcile('LldapUser', 'adopted', { namespace: h.operatorNamespace }));
+    assert.deepEqual([cost.passwords, cost.mutations], [['bind adopted'], ['updateUser adopted']]);
+    assert.equal((await h.ready('LldapUser', 'adopted', h.operatorNamespace)).status, 'True');
+  });
+
+  it('the key of the hashes is lost: no password is set anew, only the hashes are', async () => {
+    await made('keyless');
+    const before = (await h.get('LldapUser', 'keyless')).status?.passwordHash;
+    await h.cluster.request('DELETE', `/api/v1/namespaces/${h.operatorNamespace}/secrets/${PASSWORD_KEY_SECRET}`);
+    await h.restart();
+    const report = await h.reconcile('LldapUser', 'keyless');
+    assert.equal(report.reason, 'PasswordKeyMissing');
+    assert.match(report.message ?? '', /startup/);
+    await h.startup();
+    const cost = await h.cost(() => h.nextRetry());
+    assert.deepEqual(cost.passwords, ['bind keyless']);
+    assert.notEqual((await h.get('LldapUser', 'keyless')).status?.passwordHash, before);
+    assert.equal((await h.ready('LldapUser', 'keyless')).status, 'True');
+    h.posted.reconcile = [];
+  });
+
+  it('a user that was deleted in lldap and made again gets its password again', async () => {
+    await made('again');
+    await h.lldap.edit('mutation { deleteUser(userId: "again") { ok } }');
+    await h.reconcile('LldapUser', 'again');
+    assert.equal(await h.lldap.check('again', 'first of again'), true);
+  });
+
+  it('the Secret is missing: the user is made, the rest waits and says what to create, and the Secret wakes it', async () => {
+    await user('early');
+    const report = await h.reconcile('LldapUser', 'early');
+    assert.deepEqual([report.reason, report.retry?.reason, report.did], ['SecretNotFound', 'NotReady', ['created the user']]);
+    assert.match(report.message ?? '', /Secret early .* key password/);
+    assert.equal(await synced('early'), 'SecretNotFound');
+    assert.equal((await h.get('LldapUser', 'early')).status?.origin, 'created');
+    await rotate('early', 'now it is there');
+    assert.equal((await h.ready('LldapUser', 'early')).status, 'True');
+    assert.equal(await h.lldap.check('early', 'now it is there'), true);
+  });
+
+  it('the key is missing in the Secret: the message names both', async () => {
+    await h.secret('keyed', { other: 'not the one' });
+    await user('keyed');
+    const report = await h.reconcile('LldapUser', 'keyed');
+    assert.deepEqual([report.reason, report.retry?.reason], ['SecretKeyMissing', 'NotReady']);
+    assert.match(report.message ?? '', /Secret keyed has no key password/);
+  });
+
+  it('a password that is too short is Stalled without a retry, names the least length and not the password, and a longer one wakes it', async () => {
+    await h.secret('brief', { password: 'sh0rt.!' });
+    await user('brief');
+    const report = await h.reconcile('LldapUser', 'brief');
+    assert.deepEqual([report.reason, report.retry], ['PasswordTooShort', undefined]);
+    assert.match(report.message ?? '', /Secret brief, key password, has fewer than 8 characters/);
+    assert.equal((await h.condition('LldapUser', 'brief', 'Stalled'))?.status, 'True');
+    await rotate('brief', 'l0nger.!');
+    assert.equal((await h.ready('LldapUser', 'brief')).status, 'True');
+    assert.equal(await h.condition('LldapUser', 'brief', 'Stalled'), undefined);
+  });
+
+  it('an empty password is never set, though lldap would take it', async () => {
+    await h.secret('blank', { password: '' });
+    await user('blank');
+    assert.equal((await h.reconcile('LldapUser', 'blank')).reason, 'PasswordTooShort');
+    assert.equal((await h.lldap.users()).find(({ id }) => id === 'blank')?.hasPassword, false);
+  });
+
+  it('characters are counted, not bytes, and white space belongs to the password', async () => {
+    await h.secret('umlauts', { password: ' äöüßéñ\n' });
+    await user('umlauts');
+    assert.equal((await h.reconcile('LldapUser', 'umlauts')).ready, true);
+    assert.equal(await h.lldap.check('umlauts', ' äöüßéñ\n'), true);
+    await h.secret('emoji', { password: '😀😀😀😀' });
+    await user('emoji');
+    assert.equal((await h.reconcile('LldapUser', 'emoji')).reason, 'PasswordTooShort');
+  });
+
+  it('bytes that are no UTF-8, and a password beyond what lldap takes, are refused before lldap sees them', async () => {
+    for (const [name, bytes] of [
+      ['binary', Buffer.from([0xff, 0xfe, 0xfd, 1, 2, 3, 4, 5, 6, 7])],
+      ['endless', Buffer.alloc(10_001, 'x')],
+    ] as const) {
+      const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name }, data: { password: bytes.toString('base64') } };
+      await h.cluster.request('POST', `/api/v1/namespaces/${h.namespace}/secrets`, { body });
+      await user(name);
+      const cost = await h.cost(() => h.reconcile('LldapUser', name));
+      assert.deepEqual(cost.passwords, []);
+      assert.equal((await h.ready('LldapUser', name)).reason, 'RefusedByLldap');
+      assert.equal((await h.condition('LldapUser', name, 'Stalled'))?.status, 'True');
+    }
+  });
+
+  it('a Secret without the label is used, and PasswordSynced says when a change of it is noticed', async () => {
+    await h.secret('unwatched', { password: 'first of unwatched' }, { labels: {} });
+    await user('unwatched');
+    await h.reconcile('LldapUser', 'unwatched');
+    assert.match((await h.condition('LldapUser', 'unwatched', 'PasswordSynced'))?.message ?? '', /lldap-instance.*next sweep/);
+    await made('watched');
+    assert.doesNotMatch((await h.condition('LldapUser', 'watched', 'PasswordSynced'))?.message ?? '', /sweep/);
+  });
+
+  it('the Secret of a settled user goes away: it says so, and the password in lldap stays', async () => {
+    await made('bereft');
+    await h.cluster.request('DELETE', `/api/v1/namespaces/${h.namespace}/secrets/bereft`);
+    await h.secretEvent('bereft');
+    await h.settle();
+    assert.equal((await h.ready('LldapUser', 'bereft')).reason, 'SecretNotFound');
+    assert.equal(await h.lldap.check('bereft', 'first of bereft'), true);
+    await h.remove('LldapUser', 'bereft');
+    await h.reconcile('LldapUser', 'bereft', {});
+    assert.equal(await h.exists('LldapUser', 'bereft'), false);
+    assert.equal(
+      (await h.lldap.users()).some(({ id }) => id === 'bereft'),
+      false,
+    );
+  });
+
+  it('the LDAP port is down while GraphQL works: the user is made, and the password follows', async () => {
+    await h.lldap.fault({ kind: 'text', text: 'no', only: { operation: 'passwordModify' }, times: 1 });
+    await h.secret('halfway', { password: 'first of halfway' });
+    await user('halfway');
+    const report = await h.reconcile('LldapUser', 'halfway');
+    assert.deepEqual([report.ready, report.did], [false, ['created the user']]);
+    await h.nextRetry();
+    assert.equal(await h.lldap.check('halfway', 'first of halfway'), true);
+  });
+
+  it('another key or Secret in the spec is another password', async () => {
+    await made('moved');
+    await h.secret('moved-to', { other: 'from another secret' });
+    await h.edit('LldapUser', 'moved', { spec: { passwordSecretRef: { name: 'moved-to', key: 'other' } } });
+    const cost = await h.cost(() => h.reconcile('LldapUser', 'moved', {}));
+    assert.deepEqual(cost.passwords, ['passwordModify moved']);
+    assert.equal(await h.lldap.check('moved', 'from another secret'), true);
+  });
+});

@@ -40,15 +40,16 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   planDeletion,
   apply,
   describe: (step) => DESCRIPTIONS[step.do],
-  async dependants({ io, resource, draft }, { becameReady, gone }) {
+  async dependants({ io, resource, draft, formerName }, { becameReady, gone }) {
     const name = declaredName(resource);
-    const before = resource.status?.nameKey ?? name;
+    // A name that was declared in vain stands in the status, too: what lldap had is known only where it was changed.
+    const former = new Set([formerName ?? name, resource.status?.nameKey ?? name]);
+    former.delete(name);
     if (gone) return [...(await joinedBy(io, { groupKey: name }, () => true)), ...(await contenders(io, resource, name))];
-    const renamed = before !== name;
-    if (!becameReady && !renamed && resource.status?.uuid === draft.uuid) return [];
-    const waiting = await joinedBy(io, { groupKey: name }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== draft.uuid);
-    if (!renamed) return waiting;
-    return [...waiting, ...(await joinedBy(io, { groupKey: before }, () => true)), ...(await contenders(io, resource, before))];
+    if (!becameReady && former.size === 0 && resource.status?.uuid === draft.uuid) return [];
+    const woken = await joinedBy(io, { groupKey: name }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== draft.uuid);
+    for (const key of former) woken.push(...(await joinedBy(io, { groupKey: key }, () => true)), ...(await contenders(io, resource, key)));
+    return woken;
   },
 };
 
@@ -102,7 +103,9 @@ async function apply(step: Step, work: GroupWork): Promise<void> {
       return;
     }
     case 'update':
-      return io.lldap.updateGroup(step.id, step.change);
+      await io.lldap.updateGroup(step.id, step.change);
+      if (step.change.displayName !== undefined) work.formerName = foldGroupName(step.name);
+      return;
     case 'delete':
       return io.lldap.deleteGroup(step.id);
   }

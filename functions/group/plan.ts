@@ -18,7 +18,11 @@ export interface Observed {
   nameHolder?: { id: number; owner: string };
 }
 
-export type Step = { do: 'create'; origin: Origin } | { do: 'update'; id: number; change: GroupChange } | { do: 'delete'; id: number };
+export type Step =
+  | { do: 'create'; origin: Origin }
+  /** `name`: as lldap has it so far. */
+  | { do: 'update'; id: number; name: string; change: GroupChange }
+  | { do: 'delete'; id: number };
 
 /**
  * 1. Values must fit their definitions before anything is written.
@@ -40,7 +44,7 @@ export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Ob
   const change = differences(resource, group, definitions, stand.marked ? undefined : markText(resource, stand.origin, policy));
   return {
     keep: { groupId: group.id, uuid: group.uuid, origin: stand.origin },
-    steps: change ? [{ do: 'update', id: group.id, change }] : [],
+    steps: change ? [{ do: 'update', id: group.id, name: group.displayName, change }] : [],
   };
 }
 

@@ -81,7 +81,7 @@ export interface LldapGroupSpec extends CommonSpec {
 }
 
 export interface LldapGroupStatus extends CommonStatus {
-  /** The folded display name that lldap has by our last pass; selectable. */
+  /** The folded display name; selectable. */
   nameKey?: string;
   groupId?: number;
   /** lldap's uuid; selectable. */

@@ -40,6 +40,8 @@ export interface Work<K extends KindName> {
    * @throws Failure when the pass is past its deadline or its caller is gone
    */
   checkpoint(): void;
+  /** The folded name that the object had in lldap, where this pass gave it another. */
+  formerName?: string;
   /** What to do should the resource turn out to be gone after all: a creation is undone. */
   undo?: () => Promise<void>;
 }

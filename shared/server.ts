@@ -50,6 +50,13 @@ export async function serve(options: {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
+  const open = new Set<Response>();
+  app.use((_request, response, next) => {
+    open.add(response);
+    response.once('close', () => open.delete(response));
+    if (stopping.signal.aborted) response.set('connection', 'close');
+    next();
+  });
   for (const probe of ['liveness', 'readiness']) app.get(`/health/${probe}`, (_request, response) => void response.status(200).end());
   for (const [path, handler] of Object.entries(options.routes)) {
     app.post(path, express.raw({ type: () => true, limit: BODY_LIMIT }), (request, response, next) => {
@@ -70,6 +77,8 @@ export async function serve(options: {
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   const stop = () => {
     stopping.abort();
+    // Whatever comes of it, also an error: a connection that is kept would keep the process.
+    for (const response of open) if (!response.headersSent) response.set('connection', 'close');
     server.close();
     server.closeIdleConnections();
   };
@@ -90,7 +99,6 @@ async function handle(request: Request, response: Response, handler: EventHandle
     representation: /\breturn=representation\b/.test(String(request.headers.prefer ?? '')),
     ...(Number.isInteger(code) && { errorCode: code }),
   });
-  if (stopping.aborted) response.set('connection', 'close');
   if (answer.status === 204) response.status(204).end();
   else if ('body' in answer) response.status(answer.status).json(answer.body);
   else response.status(answer.status).type('text').end(short(answer.message));
@@ -114,6 +122,10 @@ function clientError(error: unknown): number | undefined {
   return typeof status === 'number' && status >= 400 && status < 500 ? status : undefined;
 }
 
+const LINE_BYTES = 300;
+
+/** Counted in bytes, as the dispatcher does; a character that is cut through decodes to the replacement sign. */
 function short(message: string): string {
-  return `${message.replace(/\s+/g, ' ').slice(0, 300)}\n`;
+  const line = Buffer.from(message.replace(/\s+/g, ' '));
+  return `${line.toString('utf8', 0, LINE_BYTES).replace(/\uFFFD$/, '')}\n`;
 }

@@ -9,6 +9,7 @@ import type { Io } from './reconcile/kind.ts';
 import { createLookup } from './reconcile/lookup.ts';
 import { foldId } from './reconcile/names.ts';
 import { type EventHandler, serve } from './server.ts';
+import { startTelemetry, stopTelemetry } from './telemetry.ts';
 
 /** What every function has. */
 export interface Base {
@@ -45,6 +46,7 @@ type Made = { routes: Record<string, EventHandler>; close(): Promise<void> };
 async function run(name: string, make: (base: Base) => Promise<Made>): Promise<void> {
   try {
     const config = loadConfig(process.env);
+    await startTelemetry(name, process.env);
     const log = createLog(config.logLevel).with({ function: name });
     const { routes, close } = await make({ config, log, broker: createBroker(config.brokerUrl, name) });
     const server = await serve({ port: config.port, log, routes });
@@ -52,6 +54,7 @@ async function run(name: string, make: (base: Base) => Promise<Made>): Promise<v
     log.info('serving', { port: server.port });
     await server.closed;
     await close();
+    await stopTelemetry();
     log.info('stopped');
     process.exit(0);
   } catch (error) {

@@ -1,4 +1,6 @@
-/** One JSON object a line on standard output. Callers pass names and numbers, never specs, Secrets or request bodies. */
+import { traceIds } from './events/trace.ts';
+
+/** One JSON object a line on standard output, with the ids of the trace that it belongs to. Callers pass names and numbers, never specs, Secrets or request bodies. */
 export interface Log {
   debug(message: string, fields?: Fields): void;
   info(message: string, fields?: Fields): void;
@@ -18,7 +20,7 @@ export function createLog(least: Level, write: (line: string) => void = (line) =
     (level: Level) =>
     (message: string, fields: Fields = {}) => {
       if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
-      write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...base, ...fields })}\n`);
+      write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...base, ...traceIds(), ...fields })}\n`);
     };
   return {
     debug: at('debug'),

@@ -3,6 +3,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { MalformedEvent, type OperatorEvent, parseEvent } from './events/parse.ts';
 import { withTrace } from './events/trace.ts';
 import type { Log } from './log.ts';
+import { type Attributes, flushTelemetry, inSpan } from './telemetry.ts';
 
 /** What a function answers to an event; see {@link serve} for what the broker makes of it. */
 export type Answer =
@@ -47,6 +48,7 @@ export async function serve(options: {
   routes: Record<string, EventHandler>;
 }): Promise<{ port: number; stop(): void; closed: Promise<void> }> {
   const stopping = new AbortController();
+  const serving: Serving = { stopping: stopping.signal, requests: 0 };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -60,7 +62,7 @@ export async function serve(options: {
   for (const probe of ['liveness', 'readiness']) app.get(`/health/${probe}`, (_request, response) => void response.status(200).end());
   for (const [path, handler] of Object.entries(options.routes)) {
     app.post(path, express.raw({ type: () => true, limit: BODY_LIMIT }), (request, response, next) => {
-      withTrace(request.headers, () => handle(request, response, handler, stopping.signal)).catch(next);
+      withTrace(request.headers, (parent) => handle(request, response, handler, serving, parent)).catch(next);
     });
   }
   app.use((_request, response) => void response.status(404).type('text').end('not found'));
@@ -86,19 +88,66 @@ export async function serve(options: {
   return { port: typeof address === 'object' && address ? address.port : options.port, stop, closed };
 }
 
-async function handle(request: Request, response: Response, handler: EventHandler, stopping: AbortSignal): Promise<void> {
+interface Serving {
+  stopping: AbortSignal;
+  /** Under way. */
+  requests: number;
+}
+
+async function handle(
+  request: Request,
+  response: Response,
+  handler: EventHandler,
+  serving: Serving,
+  parent: Record<string, string>,
+): Promise<void> {
+  serving.requests++;
+  try {
+    const name = `CloudEvents Process ${request.headers['ce-type'] ?? ''}`.trim();
+    const answer = await inSpan(name, { kind: 'consumer', parent, attributes: attributesOf(request) }, async (span) => {
+      const given = await process(request, response, handler, serving.stopping);
+      span.set({ 'http.response.status_code': given.status });
+      if (given.status >= 500) span.fail(String(given.status));
+      return given;
+    });
+    // After the last answer the pod may go, and what it has not sent with it.
+    if (serving.requests === 1) await flushTelemetry();
+    send(response, answer);
+  } finally {
+    serving.requests--;
+  }
+}
+
+function attributesOf(request: Request): Attributes {
+  const attributes: Attributes = { 'http.request.method': 'POST', 'url.path': request.path };
+  for (const [name, header] of [
+    ['cloudevents.event_id', 'ce-id'],
+    ['cloudevents.event_source', 'ce-source'],
+    ['cloudevents.event_type', 'ce-type'],
+    ['cloudevents.event_subject', 'ce-subject'],
+  ] as const) {
+    const value = request.headers[header];
+    if (typeof value === 'string') attributes[name] = value;
+  }
+  return attributes;
+}
+
+async function process(request: Request, response: Response, handler: EventHandler, stopping: AbortSignal): Promise<Answer> {
   const gone = new AbortController();
   response.once('close', () => {
     if (!response.writableFinished) gone.abort();
   });
   const event = parseEvent(request.headers, Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
   const code = Number(request.headers['ce-knativeerrorcode']);
-  const answer = await handler(event, {
+  return handler(event, {
     signal: gone.signal,
     stopping,
     representation: /\breturn=representation\b/.test(String(request.headers.prefer ?? '')),
     ...(Number.isInteger(code) && { errorCode: code }),
   });
+}
+
+function send(response: Response, answer: Answer): void {
   if (answer.status === 204) response.status(204).end();
   else if ('body' in answer) response.status(answer.status).json(answer.body);
   else response.status(answer.status).type('text').end(short(answer.message));

@@ -3,6 +3,7 @@ import { type Broker, BrokerError } from '../../shared/events/broker.ts';
 import type { EventTarget } from '../../shared/events/parse.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Answer, EventContext } from '../../shared/server.ts';
+import { gauge } from '../../shared/telemetry.ts';
 
 export interface Requeue {
   target: EventTarget;
@@ -51,10 +52,12 @@ export function createHolds(io: { broker: Broker; clock: Clock; log: Log }, most
         return { status: 204 };
       }
       held.add(key);
+      gauge('lldap_operator.requeue.held', [{ value: held.size }]);
       try {
         return await hold(requeue, context);
       } finally {
         held.delete(key);
+        gauge('lldap_operator.requeue.held', [{ value: held.size }]);
       }
     },
     get size(): number {

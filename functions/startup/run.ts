@@ -13,6 +13,7 @@ import { defineMarks } from '../../shared/reconcile/marks.ts';
 import { isVirtual } from '../../shared/reconcile/names.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import { findDrifted } from './drift.ts';
+import { measureInventory, measureRun } from './measure.ts';
 import { findRotated, keepPasswordKey } from './passwords.ts';
 import { findLost, type Inventory } from './sweep.ts';
 import { keepVirtualGroups } from './virtual-groups.ts';
@@ -72,7 +73,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     }
   };
   const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check());
-  await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check());
+  const ldap = await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check());
   const policy = await io.policy();
   const inventory: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
   const listed = await part('the rights of the ServiceAccount lldap-operator-startup', async () => {
@@ -90,6 +91,8 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     });
   }
   if (listed) await part(rights, () => sweep(io, config, modes, inventory, summary));
+  if (listed) measureInventory(inventory, io.clock.now());
+  measureRun({ ok: summary.ok, reachable: http && ldap, now: io.clock.now() });
   if (!summary.ok) await tellProblems(io, policy.operatorNamespace, summary.problems);
   return summary;
 }
@@ -97,20 +100,21 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
 async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, inventory: Inventory, summary: Summary): Promise<void> {
   const policy = await io.policy();
   const key = await keepPasswordKey(io.kube, policy.instance);
-  const due = new Map<string, ResourceOf[KindName]>();
-  const add = (resources: ResourceOf[KindName][]): number => {
-    const before = due.size;
-    for (const resource of resources) due.set(resource.metadata.uid, resource);
-    return due.size - before;
+  const done = new Set<string>();
+  const post = async (resources: ResourceOf[KindName][]): Promise<number> => {
+    const due = resources.filter(({ metadata }) => !done.has(metadata.uid));
+    for (const resource of due) {
+      await io.broker.reconcile(targetOf(resource));
+      done.add(resource.metadata.uid);
+      await io.clock.sleep(1000 / config.sweepRate);
+    }
+    return due.length;
   };
-  summary.posted.lost = add(findLost(inventory, policy.operatorNamespace, io.clock.now()));
-  summary.posted.rotated = add(await findRotated(io, policy, key, inventory.LldapUser));
-  if (modes.has('full')) summary.posted.full = add(everything(inventory, policy.operatorNamespace));
-  else if (modes.has('drift')) summary.posted.drifted = add(await findDrifted(io, policy, inventory));
-  for (const resource of due.values()) {
-    await io.broker.reconcile(targetOf(resource));
-    await io.clock.sleep(1000 / config.sweepRate);
-  }
+  // What needs no lldap first: should lldap fail the rest, this is done.
+  summary.posted.lost = await post(findLost(inventory, policy.operatorNamespace, io.clock.now()));
+  summary.posted.rotated = await post(await findRotated(io, policy, key, inventory.LldapUser));
+  if (modes.has('full')) summary.posted.full = await post(everything(inventory, policy.operatorNamespace));
+  else if (modes.has('drift')) summary.posted.drifted = await post(await findDrifted(io, policy, inventory));
 }
 
 function everything(inventory: Inventory, operatorNamespace: string): ResourceOf[KindName][] {

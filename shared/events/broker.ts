@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { CloudEvent, HTTP } from 'cloudevents';
 import { createHttp, HttpError } from '../http.ts';
 import { API_VERSION, EVENT_TYPE } from '../names.ts';
+import { inSpan } from '../telemetry.ts';
 import type { EventTarget, SweepMode } from './parse.ts';
 import { traceHeaders } from './trace.ts';
 
@@ -29,16 +30,20 @@ const KEEP_ALIVE_MS = 8_000;
  */
 export function createBroker(url: string, source: string): Broker {
   const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16 });
-  const post = async (type: string, attributes: Record<string, unknown>): Promise<void> => {
-    const event = new CloudEvent({ id: randomUUID(), source: `/lldap-operator/${source}`, type, ...attributes });
+  const post = async (type: string, extra: Record<string, unknown>): Promise<void> => {
+    const event = new CloudEvent({ id: randomUUID(), source: `/lldap-operator/${source}`, type, ...extra });
     const message = HTTP.binary(event);
-    const headers = { ...(message.headers as Record<string, string>), ...traceHeaders() };
     const body = typeof message.body === 'string' ? { body: message.body } : {};
-    const answer = await http.request({ method: 'POST', url, headers, ...body }).catch((error: unknown) => {
-      throw error instanceof HttpError ? new BrokerError(`The broker did not take the event: ${error.message}`) : error;
+    const attributes = { 'cloudevents.event_id': event.id, 'cloudevents.event_source': event.source, 'cloudevents.event_type': type };
+    await inSpan(`CloudEvents Create ${type}`, { kind: 'producer', attributes }, async (span) => {
+      const headers = { ...(message.headers as Record<string, string>), ...traceHeaders() };
+      const answer = await http.request({ method: 'POST', url, headers, ...body }).catch((error: unknown) => {
+        throw error instanceof HttpError ? new BrokerError(`The broker did not take the event: ${error.message}`) : error;
+      });
+      span.set({ 'http.response.status_code': answer.status });
+      if (answer.status < 200 || answer.status > 299)
+        throw new BrokerError(`The broker answered ${answer.status} to an event of type ${type}.`);
     });
-    if (answer.status < 200 || answer.status > 299)
-      throw new BrokerError(`The broker answered ${answer.status} to an event of type ${type}.`);
   };
   return {
     reconcile: (target, { notBefore, redelivered } = {}) =>

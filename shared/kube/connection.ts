@@ -1,5 +1,7 @@
 import { once } from '../concurrency.ts';
+import { traceHeaders } from '../events/trace.ts';
 import { createHttp, type Http, type HttpAnswer, HttpError } from '../http.ts';
+import { type Attributes, inSpan } from '../telemetry.ts';
 import { KubeError } from './errors.ts';
 
 /** One request to the API server. */
@@ -61,24 +63,33 @@ export function connect(kubeconfig?: string): Connection {
     async request({ method, path, contentType, body }) {
       const { http, headers } = await setup();
       opened = http;
-      const answer = await http
-        .request({
-          method,
-          url: path,
-          headers: {
-            accept: 'application/json',
-            ...(await headers()),
-            ...(body !== undefined && { 'content-type': contentType ?? 'application/json' }),
-          },
-          ...(body !== undefined && { body: JSON.stringify(body) }),
-        })
-        .catch((error: unknown) => {
-          throw error instanceof HttpError ? new KubeError(0, `The API server did not answer: ${error.message}`) : error;
-        });
-      return read(answer);
+      return inSpan(method, { kind: 'client', attributes: attributesOf(method, path) }, async (span) => {
+        const answer = await http
+          .request({
+            method,
+            url: path,
+            headers: {
+              accept: 'application/json',
+              ...(await headers()),
+              ...traceHeaders(),
+              ...(body !== undefined && { 'content-type': contentType ?? 'application/json' }),
+            },
+            ...(body !== undefined && { body: JSON.stringify(body) }),
+          })
+          .catch((error: unknown) => {
+            throw error instanceof HttpError ? new KubeError(0, `The API server did not answer: ${error.message}`) : error;
+          });
+        span.set({ 'http.response.status_code': answer.status });
+        return read(answer);
+      });
     },
     close: () => opened?.close(),
   };
+}
+
+/** Without the query: selectors hold names, and nothing else of a path does. */
+function attributesOf(method: string, path: string): Attributes {
+  return { 'http.request.method': method, 'url.path': path.split('?', 1)[0] ?? path, 'peer.service': 'kube-apiserver' };
 }
 
 function read(answer: HttpAnswer): unknown {

@@ -1,5 +1,6 @@
 import { type Http, type HttpAnswer, HttpError } from '../http.ts';
 import type { Log } from '../log.ts';
+import { count, inSpan, type SpanOptions } from '../telemetry.ts';
 import { LldapError } from './api.ts';
 import { answerError, networkError, type Sent, statusError, textError } from './errors.ts';
 import type { Operation } from './operations.ts';
@@ -18,10 +19,11 @@ export function createCall({ http, session, logger }: { http: Http; session: Ses
   const attempt = async <Result>(operation: Operation<Result>, variables: Record<string, unknown>, token: string): Promise<Result> => {
     const started = performance.now();
     const log = (outcome: string) => {
+      count('lldap_operator.lldap.calls', { operation: operation.name, outcome });
       logger.debug('lldap call', { operation: operation.name, outcome, ms: Math.round(performance.now() - started) });
     };
     try {
-      const result = await request(http, operation, variables, token);
+      const result = await inSpan(operation.name, spanOf(operation), () => request(http, operation, variables, token));
       log('ok');
       return result;
     } catch (error) {
@@ -49,6 +51,11 @@ export function createCall({ http, session, logger }: { http: Http; session: Ses
 
 export function isKind(error: unknown, kind: LldapError['kind']): boolean {
   return error instanceof LldapError && error.kind === kind;
+}
+
+function spanOf({ name, mutation }: Operation<unknown>): SpanOptions {
+  const attributes = { 'graphql.operation.name': name, 'graphql.operation.type': mutation ? 'mutation' : 'query', 'peer.service': 'lldap' };
+  return { kind: 'client', attributes };
 }
 
 async function request<Result>(

@@ -2,6 +2,7 @@ import type { BerWriter, Client } from 'ldapts';
 import { createLimiter } from '../concurrency.ts';
 import type { Log } from '../log.ts';
 import { foldId } from '../reconcile/names.ts';
+import { count, inSpan } from '../telemetry.ts';
 import { LldapError, type LldapPasswords } from './api.ts';
 import { type LdapStep, ldapError } from './ldap-errors.ts';
 import { type Credentials, readCredentials } from './session.ts';
@@ -144,11 +145,17 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
 }
 
 async function step<T>(doing: LdapStep, work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    throw error instanceof LldapError ? error : ldapError(error, doing);
-  }
+  return inSpan(`ldap ${doing}`, { kind: 'client', attributes: { 'peer.service': 'lldap' } }, async () => {
+    try {
+      const result = await work;
+      count('lldap_operator.lldap.calls', { operation: `ldap ${doing}`, outcome: 'ok' });
+      return result;
+    } catch (error) {
+      const told = error instanceof LldapError ? error : ldapError(error, doing);
+      count('lldap_operator.lldap.calls', { operation: `ldap ${doing}`, outcome: told.kind });
+      throw told;
+    }
+  });
 }
 
 /** From the root entry, which may be read without a bind. */

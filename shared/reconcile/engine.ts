@@ -2,11 +2,12 @@ import { isRecord, type Target } from '../events/parse.ts';
 import type { KindName, Resource } from '../kube/resources.ts';
 import { REQUESTED_AT } from '../names.ts';
 import type { Answer, EventContext } from '../server.ts';
+import { count, inSpan } from '../telemetry.ts';
 import { isSettled, unhandledToken } from './decide.ts';
 import { createEchoes } from './echoes.ts';
 import type { Io, Kind } from './kind.ts';
 import { type Report, runPass, type Settings } from './pass.ts';
-import { createQueue } from './queue.ts';
+import { createQueue, type Hints } from './queue.ts';
 
 /** What an event says besides its target. */
 export interface Occasion {
@@ -44,14 +45,23 @@ export function createEngine<K extends KindName, Dependencies, Observed, Step>(
   settings: Settings,
 ): Engine {
   const echoes = createEchoes();
+  const pass = async (target: Target, hints: Hints, signal: AbortSignal): Promise<Report> => {
+    const attributes = { 'k8s.namespace.name': target.namespace, 'lldap_operator.resource.name': target.name };
+    const report = await inSpan(`reconcile ${kind.name}`, { kind: 'internal', attributes }, async (span) => {
+      const made = await runPass(kind, io, settings, echoes, target, hints, signal);
+      span.set({ 'lldap_operator.result': made.result, ...(made.reason && { 'lldap_operator.reason': made.reason }) });
+      return made;
+    });
+    const { message, ...fields } = report;
+    count('lldap_operator.reconciles', { kind: kind.name, result: report.result, ...(report.reason && { reason: report.reason }) });
+    io.log[QUIET.has(report.result) ? 'debug' : 'info']('reconciled', { ...fields, ...(message && { detail: message }) });
+    return report;
+  };
   const queue = createQueue<Report>(
     settings.maxPasses,
-    async (key, hints, signal) => {
+    (key, hints, signal) => {
       const [namespace = '', name = ''] = key.split('/');
-      const report = await runPass(kind, io, settings, echoes, { kind: kind.name, namespace, name }, hints, signal);
-      const { message, ...fields } = report;
-      io.log[QUIET.has(report.result) ? 'debug' : 'info']('reconciled', { ...fields, ...(message && { detail: message }) });
-      return report;
+      return pass({ kind: kind.name, namespace, name }, hints, signal);
     },
     (report) => report.result === 'unwritten',
   );

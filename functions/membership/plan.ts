@@ -21,10 +21,14 @@ export type Step = { do: 'leave' | 'join'; user: { id: string; uuid: string }; g
 
 /** Memberships of lldap's own groups make administrators: only a privileged namespace may ask for them. */
 export function refuse({ spec, metadata }: LldapMembership, policy: Policy): Failure | undefined {
-  if (!isBuiltInGroup(spec.groupName) || isPrivileged(policy, metadata.namespace)) return undefined;
+  return forbidden(spec.groupName, metadata.namespace, policy);
+}
+
+function forbidden(groupName: string, namespace: string, policy: Policy): Failure | undefined {
+  if (!isBuiltInGroup(groupName) || isPrivileged(policy, namespace)) return undefined;
   return invalid(
     'Forbidden',
-    `spec.groupName: memberships of ${spec.groupName} are made in privileged namespaces only; move this resource there, or name another group.`,
+    `spec.groupName: memberships of ${groupName} are made in privileged namespaces only; move this resource there, or name another group.`,
   );
 }
 
@@ -33,6 +37,7 @@ export function refuse({ spec, metadata }: LldapMembership, policy: Policy): Fai
  * 2. A membership that is there is taken as it is.
  * 3. A built-in group is joined only by a user whose mark names a privileged namespace: whoever creates the awaited
  *    user, or removes a mark, would be an administrator.
+ * 4. What counts is also the name that the group has in lldap: somebody may have given it a built-in one since.
  */
 export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observed: Observed): Plan<Step, StatusOf<'LldapMembership'>> {
   const { account, group, left, claimed } = observed;
@@ -45,22 +50,25 @@ export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observe
     return {
       refused: notReady('DependencyNotReady', `lldap has no group ${groupName}; create an LldapGroup for it, or correct spec.groupName.`),
     };
+  const refused = forbidden(group.displayName, resource.metadata.namespace, policy);
+  if (refused) return { refused };
   const mark = markOf(account);
-  if (isBuiltInGroup(groupName) && !(mark?.instance === policy.instance && isPrivileged(policy, mark.namespace)))
+  if ([groupName, group.displayName].some(isBuiltInGroup) && !(mark?.instance === policy.instance && isPrivileged(policy, mark.namespace)))
     return {
       refused: notReady(
         'UserNotPrivileged',
         `${groupName} is joined only by users that a privileged namespace owns, and ${userName} is not; declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).`,
       ),
     };
-  const steps: Step[] = left && !claimed ? [{ do: 'leave', user: account, group: left }] : [];
+  const leaves = left && !claimed && !forbidden(left.displayName, resource.metadata.namespace, policy);
+  const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: left }] : [];
   if (!isMember(account, group)) steps.push({ do: 'join', user: account, group });
   return { keep: isMember(account, group) ? { joined: joinedOf(account, group) } : {}, steps };
 }
 
 /** The user leaves what was joined, unless another membership asks for the pair; the operator's own rights stay. */
-export function planDeletion({ policy }: PlanInput<'LldapMembership'>, { account, left, claimed }: Observed): Plan<Step> {
-  if (!account || !left || claimed) return { steps: [] };
+export function planDeletion({ resource, policy }: PlanInput<'LldapMembership'>, { account, left, claimed }: Observed): Plan<Step> {
+  if (!account || !left || claimed || forbidden(left.displayName, resource.metadata.namespace, policy)) return { steps: [] };
   if (account.id === policy.operatorLogin && foldGroupName(left.displayName) === 'lldap_admin') return { steps: [] };
   return { steps: [{ do: 'leave', user: account, group: left }] };
 }

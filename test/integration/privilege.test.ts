@@ -153,6 +153,23 @@ describe('Privilege', () => {
     assert.equal(await h.exists('LldapMembership', 'login', h.operatorNamespace), false);
   });
 
+  it("a tenant's group that a person gave a built-in name is out of the tenant's reach: nobody joins it and nobody leaves", async () => {
+    for (const name of ['stays', 'joins']) await user(name, h.namespace);
+    await h.create('LldapGroup', 'risen', { displayName: 'risen' });
+    await h.reconcile('LldapGroup', 'risen');
+    await member('stays', h.namespace, 'stays', 'risen');
+    const readonly = (await h.lldap.groups()).find(({ displayName }) => displayName === 'lldap_strict_readonly')?.id;
+    const { status } = await h.get('LldapGroup', 'risen');
+    await byHand(`updateGroup(group: {id: ${readonly}, displayName: "former"}) { ok }`);
+    await byHand(`updateGroup(group: {id: ${status?.groupId}, displayName: "lldap_strict_readonly"}) { ok }`);
+    assert.equal((await member('joins', h.namespace, 'joins', 'risen')).reason, 'Forbidden');
+    await h.remove('LldapMembership', 'stays');
+    await h.reconcile('LldapMembership', 'stays', {});
+    assert.deepEqual([await groupsOf('joins'), await groupsOf('stays')], [[], ['lldap_strict_readonly']]);
+    await byHand(`updateGroup(group: {id: ${status?.groupId}, displayName: "risen"}) { ok }`);
+    await byHand(`updateGroup(group: {id: ${readonly}, displayName: "lldap_strict_readonly"}) { ok }`);
+  });
+
   it('a membership of a built-in group waits for its virtual group, not for any group of that name', async () => {
     await user('patient', h.operatorNamespace);
     await h.remove('LldapGroup', 'lldap-strict-readonly', h.operatorNamespace);

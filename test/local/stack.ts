@@ -22,6 +22,8 @@ export interface Stack {
 export interface StackOptions extends Pick<KnativeOptions, 'idleMs' | 'jobs' | 'onEvent'> {
   /** In place of the ConfigMap's. */
   settings?: Record<string, string>;
+  /** For every function besides, as an overlay would add it. */
+  env?: Record<string, string>;
   /** Told before each part starts. */
   onPart?(part: 'kubernetes' | 'lldap' | 'knative'): void;
 }
@@ -29,7 +31,7 @@ export interface StackOptions extends Pick<KnativeOptions, 'idleMs' | 'jobs' | '
 const NAMESPACE = 'lldap-operator';
 const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
 
-export async function startStack({ settings = {}, onPart, ...knativeOptions }: StackOptions = {}): Promise<Stack> {
+export async function startStack({ settings = {}, env = {}, onPart, ...knativeOptions }: StackOptions = {}): Promise<Stack> {
   onPart?.('kubernetes');
   const cluster = await startCluster();
   const parts: { stop(): Promise<void> }[] = [cluster];
@@ -50,7 +52,8 @@ export async function startStack({ settings = {}, onPart, ...knativeOptions }: S
       LLDAP_CA: lldap.ca ?? '',
       ...settings,
     });
-    const command = (args: string[]) => [process.execPath, BUNDLE, ...args];
+    const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+    const command = (args: string[]) => ['env', ...variables, process.execPath, BUNDLE, ...args];
     const knative = await startKnative({ cluster, manifests, command, ...knativeOptions });
     parts.push(knative);
     return { cluster, knative, lldap, instance, stop };

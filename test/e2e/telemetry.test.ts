@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { COUNTERS, GAUGES } from '../../shared/telemetry.ts';
+import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
+import { type OtlpReceiver, startReceiver } from './otlp-receiver.ts';
+import { until, World } from './support.ts';
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PASSWORD = 'a password that no trace may hold';
+
+describe('telemetry, with a real OTLP receiver', () => {
+  let world: World;
+  let receiver: OtlpReceiver;
+  before(async function () {
+    this.timeout(CLUSTER_TIMEOUT_MS);
+    receiver = await startReceiver();
+    world = await World.start({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' } });
+    await world.kubectl('create', 'namespace', 'traced');
+  });
+  after(async () => {
+    await world.stop();
+    await receiver.close();
+  });
+
+  const inTrace = () => receiver.spans().filter(({ traceId }) => traceId === TRACE);
+
+  it('one trace goes from an event through functions, a retry and a wake-up to every call, under one id', async () => {
+    await world.lldap.stop();
+    await world.apply(
+      world.secret('traced', 'alice', { password: PASSWORD }),
+      world.resource('LldapUser', 'traced', 'alice', {
+        username: 'traced-alice',
+        email: 'alice@traced.example.com',
+        passwordSecretRef: { name: 'alice', key: 'password' },
+      }),
+      world.resource('LldapGroup', 'traced', 'group', { displayName: 'Traced' }),
+      world.resource('LldapMembership', 'traced', 'member', { userName: 'traced-alice', groupName: 'Traced' }),
+    );
+    await until('the user waits', async () => (await world.reason('llu', 'traced', 'alice')) === 'LldapUnavailable');
+    await world.kubectl('patch', 'llu', 'alice', '-n', 'traced', '--type=merge', '-p', '{"spec":{"suspend":true}}');
+    await until('the user is suspended', async () => (await world.reason('llu', 'traced', 'alice')) === 'Suspended');
+    const endDrop = world.stack.knative.faults.drop((event) => event.attributes.type === 'dev.knative.apiserver.resource.update');
+    await world.kubectl('patch', 'llu', 'alice', '-n', 'traced', '--type=merge', '-p', '{"spec":{"suspend":false}}');
+    await fetch(world.stack.knative.brokerUrl, {
+      method: 'POST',
+      headers: {
+        'ce-specversion': '1.0',
+        'ce-id': 'traced',
+        'ce-source': 'me',
+        'ce-type': 'com.lukidoescode.lldap-operator.reconcile',
+        'ce-kind': 'LldapUser',
+        'ce-namespace': 'traced',
+        'ce-name': 'alice',
+        traceparent: `00-${TRACE}-00f067aa0ba902b7-01`,
+      },
+    });
+    await until('the traced pass waits', async () => (await world.reason('llu', 'traced', 'alice')) === 'LldapUnavailable');
+    await world.lldap.start();
+    await world.ready('traced');
+    endDrop();
+    const needed = [
+      ['lldap-operator-user', 'CloudEvents Process com.lukidoescode.lldap-operator.reconcile'],
+      ['lldap-operator-user', 'reconcile LldapUser'],
+      ['lldap-operator-user', 'CloudEvents Create com.lukidoescode.lldap-operator.requeue'],
+      ['lldap-operator-requeue', 'CloudEvents Process com.lukidoescode.lldap-operator.requeue'],
+      ['lldap-operator-requeue', 'CloudEvents Create com.lukidoescode.lldap-operator.reconcile'],
+      ['lldap-operator-user', 'createUser'],
+      ['lldap-operator-user', 'ldap set'],
+      ['lldap-operator-user', 'PATCH'],
+      ['lldap-operator-membership', 'reconcile LldapMembership'],
+      ['lldap-operator-membership', 'addUserToGroup'],
+    ];
+    const missing = () => needed.filter(([service, name]) => !inTrace().some((span) => span.service === service && span.name === name));
+    await until('all spans arrive', () => missing().length === 0).catch(() => assert.deepEqual(missing(), []));
+  });
+
+  it('spans hang together: each has its parent in the trace, or is the caller’s', () => {
+    const ids = new Set([...inTrace().map(({ spanId }) => spanId), '00f067aa0ba902b7']);
+    const orphans = inTrace().filter(({ parentSpanId }) => !ids.has(parentSpanId));
+    assert.deepEqual(
+      orphans.map(({ service, name }) => `${service} ${name}`),
+      [],
+    );
+  });
+
+  it('log lines carry the ids of their trace', () => {
+    const lines = world.happenings.flatMap((h) => (h.what === 'log' ? [h.line] : []));
+    const reconciled = lines.filter((line) => line.includes('"message":"reconciled"') && line.includes(TRACE));
+    assert.ok(reconciled.length > 0);
+    const { span_id } = JSON.parse(reconciled[0] ?? '{}') as { span_id?: string };
+    assert.match(span_id ?? '', /^[0-9a-f]{16}$/);
+  });
+
+  it('metrics say what waits and why, when the last sweep was, and what was done', async () => {
+    await world.apply(world.resource('LldapMembership', 'traced', 'lonely', { userName: 'nobody', groupName: 'Traced' }));
+    await until('it waits', async () => (await world.reason('llm', 'traced', 'lonely')) === 'DependencyNotReady');
+    await world.stack.knative.runCronJob('lldap-operator-startup');
+    const latest = (metric: string) => receiver.points().filter((point) => point.metric === metric);
+    await until('the sweep is measured', () =>
+      latest('lldap_operator.resources.not_ready').some(({ attributes }) => attributes.reason === 'DependencyNotReady'),
+    );
+    assert.equal(latest('lldap_operator.sweep.success').at(-1)?.value, 1);
+    assert.equal(latest('lldap_operator.lldap.reachable').at(-1)?.value, 1);
+    assert.ok((latest('lldap_operator.sweep.last_success').at(-1)?.value ?? 0) > 1_700_000_000);
+    assert.ok(latest('lldap_operator.retry.oldest').length > 0);
+    assert.ok(
+      latest('lldap_operator.reconciles').some(
+        ({ attributes }) => attributes.kind === 'LldapUser' && attributes.reason === 'LldapUnavailable',
+      ),
+    );
+    assert.ok(
+      latest('lldap_operator.lldap.calls').some(({ attributes }) => attributes.operation === 'createUser' && attributes.outcome === 'ok'),
+    );
+    const known: Record<string, { unit: string }> = { ...COUNTERS, ...GAUGES };
+    for (const { metric, unit } of receiver.points().filter(({ metric }) => metric.startsWith('lldap_operator')))
+      assert.equal(unit, known[metric]?.unit, metric);
+  });
+
+  it('neither traces nor metrics hold a password, a token or an e-mail address', () => {
+    const sent = receiver.text();
+    for (const secret of [PASSWORD, world.stack.lldap.admin.password, 'Bearer ', 'alice@traced.example.com']) {
+      for (const form of [secret, Buffer.from(secret).toString('base64'), encodeURIComponent(secret)])
+        assert.ok(!sent.includes(form), form);
+    }
+  });
+});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
 import type { Secret } from '../../shared/kube/objects.ts';
-import { type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/reconcile/password.ts';
+import { isHashBy, type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/reconcile/password.ts';
 import { told } from './examples.ts';
 
 const KEY_BYTES = Buffer.alloc(32, 7);
@@ -68,6 +68,13 @@ describe('shared/reconcile/password', () => {
     it('is recognised', () => {
       assert.equal(sameHash(passwordHash(key, 'u', 'secret'), passwordHash(key, 'u', 'secret')), true);
       assert.equal(sameHash(undefined, passwordHash(key, 'u', 'secret')), false);
+    });
+
+    it('names the key, without which it tells nothing', () => {
+      assert.equal(isHashBy(key, passwordHash(key, 'u', 'secret')), true);
+      assert.equal(isHashBy(key, passwordHash({ ...key, id: 'abcd123' }, 'u', 'secret')), false);
+      assert.equal(isHashBy(key, passwordHash({ ...key, id: 'another1' }, 'u', 'secret')), false);
+      assert.equal(isHashBy(key, undefined), false);
     });
 
     it('is compared with whatever a person wrote into the status', () => {

@@ -1,0 +1,67 @@
+import type { LldapAttributeSchema, LldapMembership } from '../../shared/kube/resources.ts';
+import type { Moment } from './history.ts';
+import type { AnyResource } from './kube.ts';
+import type { Identity } from './lldap.ts';
+import { declares, lower, mayDelete, ownership, type RuleBook } from './rules.ts';
+
+/**
+ * What may stay in lldap though no resource asks for it: what people made there, what a backup brought back, what was
+ * let go by a resource that keeps it. Everything else that stays is an orphan.
+ */
+export class Ledger {
+  /** uuids of users and groups. */
+  readonly objects = new Set<string>();
+  /** `user uuid|group uuid`. */
+  readonly pairs = new Set<string>();
+  /** `User name` or `Group name`. */
+  readonly definitions = new Set<string>();
+  readonly #book: RuleBook;
+
+  constructor(book: RuleBook) {
+    this.#book = book;
+  }
+
+  /** Everything that is there now may stay: after a restore, or at the start. */
+  keepAll(objects: readonly Identity[] = [], definitions: Iterable<string>, pairs: Iterable<string>): void {
+    for (const { uuid } of objects) this.objects.add(uuid);
+    for (const name of definitions) this.definitions.add(name);
+    for (const pair of pairs) this.pairs.add(pair);
+  }
+
+  /** A resource is gone: what it leaves by its own rules may stay. */
+  gone(resource: AnyResource, moment: Moment, pairs: Iterable<string>): void {
+    switch (resource.kind) {
+      case 'LldapUser':
+      case 'LldapGroup':
+        for (const object of moment.objects)
+          if (object.kind === resource.kind && ownership(object, resource, moment, this.#book) === 'self' && !mayDelete(object, resource, moment, this.#book))
+            this.objects.add(object.uuid);
+        return;
+      case 'LldapMembership':
+        return this.#membershipGone(resource, moment, pairs);
+      case 'LldapAttributeSchema':
+        return this.#definitionGone(resource);
+    }
+  }
+
+  /** A resource vanished without having been told: the object that it had stays. */
+  vanished(resource: AnyResource, moment: Moment): void {
+    for (const object of moment.objects) {
+      const named = object.kind === resource.kind && (declares(resource) === lower(object.name) || ownership(object, resource, moment, this.#book) === 'self');
+      if (named) this.objects.add(object.uuid);
+    }
+  }
+
+  #membershipGone(resource: LldapMembership, _moment: Moment, pairs: Iterable<string>): void {
+    if (resource.spec.deletionPolicy !== 'Retain') return;
+    const joined = resource.status?.joined;
+    for (const pair of pairs) if (joined && pair === `${joined.userUuid}|${joined.groupUuid}`) this.pairs.add(pair);
+  }
+
+  #definitionGone({ spec, status, metadata }: LldapAttributeSchema): void {
+    const privileged = metadata.namespace === this.#book.operatorNamespace || this.#book.privilegedNamespaces.has(metadata.namespace);
+    const deletes = spec.deletionPolicy !== 'Retain' && (status?.created || (spec.deletionPolicy === 'Delete' && privileged));
+    if (!deletes) this.definitions.add(`${spec.target} ${lower(spec.attributeName)}`);
+  }
+}
+

@@ -1,0 +1,85 @@
+import { checkEnd } from './model.ts';
+import { createRandom } from './random.ts';
+import type { Schedule } from './schedule.ts';
+import { take } from './steps.ts';
+import { Violation, World } from './world.ts';
+
+const MINUTE = 60_000;
+/** Between two runs of the CronJob. */
+const SWEEP_EVERY = 5 * MINUTE;
+/** After this much time without faults the next sweep finds everything, when clocks agree. */
+const BOUND = 8 * MINUTE;
+/** What a sweep's events lead to at once, its own pauses included. */
+const MOMENT = 5_000;
+
+/** Plays a schedule to its end. @throws Violation with the first rule that did not hold */
+export async function play(schedule: Schedule, trace?: (line: string) => void): Promise<World> {
+  const world = new World(schedule);
+  world.trace = trace;
+  world.broker.post({ what: 'startup', mode: 'sweep' });
+  if (schedule.installed) await world.runUntil(world.scheduler.now + MOMENT, createRandom(0));
+  for (const step of schedule.steps) {
+    trace?.(JSON.stringify(step));
+    await take(world, step);
+  }
+  heal(world);
+  trace?.('the faults are over');
+  await calm(world, schedule);
+  checkEnd(world);
+  await quiet(world, schedule);
+  return world;
+}
+
+function heal(world: World): void {
+  world.failing = [];
+  world.untold = 0;
+  for (const process of world.processes) process.frozen = false;
+  world.lldap.setPassword(world.lldap.credentials.username, world.lldap.credentials.password);
+  const admins = world.lldap.state.groups.get(1);
+  if (admins && !admins.members.has(world.lldap.credentials.username)) world.lldap.directory.addMember(world.lldap.credentials.username, 1);
+  world.history.note(true);
+}
+
+/** The CronJob goes on as ever; the first run after the bound is the last. */
+async function calm(world: World, schedule: Schedule): Promise<void> {
+  const random = createRandom(schedule.calmSeed);
+  const start = world.scheduler.now;
+  const bound = BOUND + apart(schedule);
+  let next = start + schedule.phase * 1000;
+  for (; next < start + bound; next += SWEEP_EVERY) {
+    await world.runUntil(next, random);
+    world.broker.post({ what: 'startup', mode: 'sweep' });
+  }
+  await world.runUntil(next, random);
+  world.broker.post({ what: 'startup', mode: world.needsFull ? 'full' : world.residue.size > 0 ? 'drift' : 'sweep' });
+  await world.runUntil(next + MOMENT, random);
+}
+
+/**
+ * Everything is looked at twice more. The first look may find a membership Ready whose user or group turned unready
+ * since, and say so; the second writes nothing, but for a retry that is due.
+ */
+async function quiet(world: World, schedule: Schedule): Promise<void> {
+  await lookAtAll(world, schedule);
+  checkEnd(world);
+  const until = world.scheduler.now + MOMENT;
+  const due = new Set<string>();
+  for (const [key, { status }] of world.kube.resources)
+    if (Date.parse(status?.retry?.nextTime ?? '') <= until + apart(schedule)) due.add(`status ${key}`);
+  world.writes.length = 0;
+  await lookAtAll(world, schedule);
+  const written = world.writes.filter((write) => !due.has(write));
+  if (written.length > 0) throw new Violation(`what is settled is not written again: ${written.join(', ')}`);
+  checkEnd(world);
+}
+
+async function lookAtAll(world: World, { calmSeed }: Schedule): Promise<void> {
+  world.trace?.('all is looked at once more');
+  world.broker.post({ what: 'startup', mode: 'full' });
+  await world.runUntil(world.scheduler.now + MOMENT, createRandom(calmSeed));
+}
+
+/** Milliseconds between the clock that is most ahead and the one that is most behind. */
+function apart({ skews }: Schedule): number {
+  return (Math.max(0, ...skews) - Math.min(0, ...skews)) * MINUTE;
+}

@@ -1,0 +1,112 @@
+import { FINALIZER, VIRTUAL_LABEL } from '../../shared/names.ts';
+import type { Policy } from '../../shared/reconcile/standing.ts';
+import type { Moment } from './history.ts';
+import type { AnyResource } from './kube.ts';
+import { ADMIN, type Identity } from './lldap.ts';
+
+/**
+ * The rules of ownership, said once more and on their own: from the resources, the objects in lldap and the
+ * configuration at one moment.
+ */
+
+export type RuleBook = Pick<Policy, 'instance' | 'operatorNamespace' | 'privilegedNamespaces' | 'adoption'>;
+
+export interface MarkParts {
+  instance: string;
+  /** namespace/name. */
+  ref: string;
+  namespace: string;
+  origin: string;
+}
+
+export function readMark(text: string | undefined): MarkParts | undefined {
+  const [version, instance = '', ref = '', origin = '', ...rest] = (text ?? '').split(';');
+  if (version !== 'v1' || !instance || !/^[^/]+\/[^/]+$/.test(ref) || !['created', 'adopted'].includes(origin) || rest.length > 0)
+    return undefined;
+  return { instance, ref, namespace: ref.split('/')[0] ?? '', origin };
+}
+
+export const refOf = (r: AnyResource) => `${r.metadata.namespace}/${r.metadata.name}`;
+export const lower = (name: string) => name.toLowerCase();
+
+/** The name that a user, a group or a definition declares, without case. */
+export function declares(resource: AnyResource): string {
+  switch (resource.kind) {
+    case 'LldapUser':
+      return lower(resource.spec.username);
+    case 'LldapGroup':
+      return lower(resource.spec.displayName);
+    case 'LldapAttributeSchema':
+      return lower(resource.spec.attributeName);
+    case 'LldapMembership':
+      return `${lower(resource.spec.userName)} in ${lower(resource.spec.groupName)}`;
+  }
+}
+
+const BUILT_IN = new Set(['lldap_admin', 'lldap_password_manager', 'lldap_strict_readonly']);
+export const isBuiltIn = (groupName: string) => BUILT_IN.has(lower(groupName));
+
+export function isPrivileged(namespace: string, book: RuleBook): boolean {
+  return namespace === book.operatorNamespace || book.privilegedNamespaces.has(namespace);
+}
+
+export function isVirtual(resource: AnyResource, book: RuleBook): boolean {
+  return (
+    resource.kind === 'LldapGroup' &&
+    resource.metadata.labels?.[VIRTUAL_LABEL] === 'true' &&
+    resource.metadata.namespace === book.operatorNamespace &&
+    isBuiltIn(resource.spec.displayName)
+  );
+}
+
+const recordedUuid = (r: AnyResource) => (r.kind === 'LldapUser' || r.kind === 'LldapGroup' ? r.status?.uuid : undefined);
+
+/** It may have made something that its status does not tell yet. */
+const isUnsettled = ({ metadata, status }: AnyResource) =>
+  (metadata.finalizers?.includes(FINALIZER) ?? false) && status?.observedGeneration !== metadata.generation;
+
+/** Whose an object is, as one resource sees it: its own, another's, another installation's or nobody's. */
+export function ownership(object: Identity, self: AnyResource, moment: Moment, book: RuleBook): 'self' | 'foreign' | 'nobody' | AnyResource {
+  const mark = readMark(object.mark);
+  if (mark && mark.instance !== book.instance) return 'foreign';
+  if (mark && mark.ref === refOf(self)) return 'self';
+  const named = mark && moment.resources.get(`${object.kind} ${mark.ref}`);
+  if (named && (declares(named) === lower(object.name) || recordedUuid(named) === object.uuid || isUnsettled(named))) return named;
+  const recording = [...moment.resources.values()]
+    .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid)
+    .filter((r) => declares(r) === lower(object.name) || refOf(r) === refOf(self))
+    .sort(
+      (a, b) =>
+        a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
+    );
+  const [owner] = recording;
+  if (!owner) return 'nobody';
+  return refOf(owner) === refOf(self) ? 'self' : owner;
+}
+
+/** Whether a resource may write to an object that is there. */
+export function mayWrite(object: Identity, self: AnyResource, moment: Moment, book: RuleBook): boolean {
+  if (isUntouchable(object, self, book)) return false;
+  const owner = ownership(object, self, moment, book);
+  if (owner === 'self') return true;
+  return owner === 'nobody' && mayAdopt(object, self.metadata.namespace, book);
+}
+
+export function mayAdopt(object: Identity, namespace: string, book: RuleBook): boolean {
+  return book.adoption === 'all' || isPrivileged(namespace, book) || readMark(object.mark)?.namespace === namespace;
+}
+
+/** The operator's own login, lldap's own groups, and from ordinary namespaces whoever is in one of these. */
+export function isUntouchable(object: Identity, self: AnyResource, book: RuleBook): boolean {
+  if (object.kind === 'LldapGroup') return isBuiltIn(object.name);
+  return object.name === ADMIN || (object.memberOf.some(isBuiltIn) && !isPrivileged(self.metadata.namespace, book));
+}
+
+/** Whether a resource that is being deleted may delete the object. */
+export function mayDelete(object: Identity, self: AnyResource, moment: Moment, book: RuleBook): boolean {
+  if (self.kind !== 'LldapUser' && self.kind !== 'LldapGroup') return false;
+  if (isUntouchable(object, self, book) || ownership(object, self, moment, book) !== 'self') return false;
+  if (self.spec.deletionPolicy !== undefined) return self.spec.deletionPolicy === 'Delete';
+  const mark = readMark(object.mark);
+  return (mark?.ref === refOf(self) ? mark.origin : self.status?.origin) === 'created';
+}

@@ -6,15 +6,19 @@ import type { SweepMode } from '../../shared/events/parse.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import type { KindName, ResourceOf } from '../../shared/kube/resources.ts';
 import { LldapError } from '../../shared/lldap/api.ts';
+import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { createEvent } from '../../shared/reconcile/announce.ts';
 import { Failure } from '../../shared/reconcile/failure.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
 import { defineMarks } from '../../shared/reconcile/marks.ts';
 import { isVirtual } from '../../shared/reconcile/names.ts';
+import type { Reason } from '../../shared/reconcile/reasons.ts';
+import type { Policy } from '../../shared/reconcile/standing.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import { findDrifted } from './drift.ts';
 import { measureInventory, measureRun } from './measure.ts';
 import { findRotated, keepPasswordKey } from './passwords.ts';
+import { findRival } from './rival.ts';
 import { findLost, type Inventory } from './sweep.ts';
 import { keepVirtualGroups } from './virtual-groups.ts';
 
@@ -24,11 +28,23 @@ export interface Summary {
   modes: SweepMode[];
   /** Each thing that failed, with the setting to look at. */
   problems: string[];
+  /** What a person should know, although nothing failed. */
+  warnings: string[];
   marksDefined: number;
   virtualGroupsWritten: number;
   resources: number;
   /** Reconcile events, by why. */
   posted: { lost: number; rotated: number; drifted: number; full: number };
+}
+
+/** Does one thing of a run; what fails is a problem of the summary, with the setting to look at, and answered with undefined. */
+type Part = <T>(setting: string, work: () => Promise<T>) => Promise<T | undefined>;
+
+interface Sweep {
+  inventory: Inventory;
+  policy: Policy;
+  summary: Summary;
+  part: Part;
 }
 
 /** Runs of startup, one at a time: who asks while one is under way gets the next, together with all who ask then. */
@@ -55,51 +71,54 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     ok: true,
     modes: [...modes],
     problems: [],
+    warnings: [],
     marksDefined: 0,
     virtualGroupsWritten: 0,
     resources: 0,
     posted: { lost: 0, rotated: 0, drifted: 0, full: 0 },
   };
-  const part = async (setting: string, work: () => Promise<void>): Promise<boolean> => {
+  const part: Part = async (setting, work) => {
     try {
-      await work();
-      return true;
+      return await work();
     } catch (error) {
       if (!(error instanceof LldapError || error instanceof KubeError || error instanceof BrokerError || error instanceof Failure))
         throw error;
       summary.ok = false;
-      summary.problems.push(`${error.message} (look at ${setting})`);
-      return false;
+      summary.problems.push(`${error.message} (look at ${error instanceof BrokerError ? 'BROKER_URL' : setting})`);
+      return undefined;
     }
   };
-  const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check());
-  const ldap = await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check());
+  const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check().then(yes));
+  const ldap = await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check().then(yes));
   const policy = await io.policy();
   const inventory: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
-  const listed = await part('the rights of the ServiceAccount lldap-operator-startup', async () => {
+  const rights = 'the rights of the ServiceAccount lldap-operator-startup';
+  const listed = await part(rights, async () => {
     inventory.LldapUser = await io.lookup.all('LldapUser');
     inventory.LldapGroup = await io.lookup.all('LldapGroup');
     inventory.LldapMembership = await io.lookup.all('LldapMembership');
     inventory.LldapAttributeSchema = await io.lookup.all('LldapAttributeSchema');
+    return true;
   });
   summary.resources = Object.values(inventory).reduce((sum, list) => sum + list.length, 0);
-  const rights = 'the rights of the ServiceAccount lldap-operator-startup';
   if (http) {
     await part('the rights of the operator’s account in lldap', async () => {
       summary.marksDefined = await defineMarks(io.lldap);
       summary.virtualGroupsWritten = await keepVirtualGroups(io, policy, inventory.LldapGroup);
     });
   }
-  if (listed) await part(rights, () => sweep(io, config, modes, inventory, summary));
+  if (listed) await sweep(io, config, modes, { inventory, policy, summary, part });
   if (listed) measureInventory(inventory, io.clock.now());
-  measureRun({ ok: summary.ok, reachable: http && ldap, now: io.clock.now() });
-  if (!summary.ok) await tellProblems(io, policy.operatorNamespace, summary.problems);
+  measureRun({ ok: summary.ok, reachable: http === true && ldap === true, now: io.clock.now() });
+  const rival = findRival(inventory);
+  if (rival) summary.warnings.push(rival);
+  if (!summary.ok) await tell(io, policy.operatorNamespace, { reason: 'StartupFailed', sentences: summary.problems });
+  if (rival) await tell(io, policy.operatorNamespace, { reason: 'RivalOperator', sentences: summary.warnings });
   return summary;
 }
 
-async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, inventory: Inventory, summary: Summary): Promise<void> {
-  const policy = await io.policy();
-  const key = await keepPasswordKey(io.kube, policy.instance);
+/** In parts that fail each for itself; what needs nothing but the lists comes first. */
+async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { inventory, policy, summary, part }: Sweep): Promise<void> {
   const done = new Set<string>();
   const post = async (resources: ResourceOf[KindName][]): Promise<number> => {
     const due = resources.filter(({ metadata }) => !done.has(metadata.uid));
@@ -110,11 +129,25 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, inve
     }
     return due.length;
   };
-  // What needs no lldap first: should lldap fail the rest, this is done.
-  summary.posted.lost = await post(findLost(inventory, policy.operatorNamespace, io.clock.now()));
-  summary.posted.rotated = await post(await findRotated(io, policy, key, inventory.LldapUser));
-  if (modes.has('full')) summary.posted.full = await post(everything(inventory, policy.operatorNamespace));
-  else if (modes.has('drift')) summary.posted.drifted = await post(await findDrifted(io, policy, inventory));
+  const { posted } = summary;
+  // Before users are asked for that wait for it.
+  const key = await part(`the Secret ${PASSWORD_KEY_SECRET}`, () => keepPasswordKey(io.kube, policy.instance));
+  await part('BROKER_URL', async () => {
+    posted.lost = await post(findLost(inventory, policy.operatorNamespace, io.clock.now()));
+    if (modes.has('full')) posted.full = await post(everything(inventory, policy.operatorNamespace));
+  });
+  if (key)
+    await part('the rights to read Secrets', async () => {
+      posted.rotated = await post(await findRotated(io, policy, key, inventory.LldapUser));
+    });
+  if (modes.has('drift') && !modes.has('full'))
+    await part('LLDAP_URL', async () => {
+      posted.drifted = await post(await findDrifted(io, policy, inventory));
+    });
+}
+
+function yes(): true {
+  return true;
 }
 
 function everything(inventory: Inventory, operatorNamespace: string): ResourceOf[KindName][] {
@@ -125,11 +158,11 @@ function everything(inventory: Inventory, operatorNamespace: string): ResourceOf
 }
 
 /** At most one Kubernetes Event an hour for the same problems: the CronJob repeats the run every few minutes. */
-async function tellProblems(io: Io, namespace: string, problems: readonly string[]): Promise<void> {
-  const note = problems.join('; ');
-  io.log.error('startup found problems', { problems });
+async function tell(io: Io, namespace: string, { reason, sentences }: { reason: Reason; sentences: readonly string[] }): Promise<void> {
+  const note = sentences.join('; ');
+  io.log.error('startup found problems', { reason, problems: sentences });
   const hour = new Date(io.clock.now()).toISOString().slice(0, 13).replace('T', '-');
   const name = `lldap-operator-startup.${createHash('sha256').update(note).digest('hex').slice(0, 8)}.${hour}`;
   const about = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'lldap-operator', namespace } };
-  await createEvent(io, about, { type: 'Warning', reason: 'StartupFailed', note, name });
+  await createEvent(io, about, { type: 'Warning', reason, note, name });
 }

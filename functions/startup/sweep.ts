@@ -20,7 +20,7 @@ function awaitsRetry(resource: ResourceOf[KindName], now: number): boolean {
  * only a person could help (who may have), or a person asks.
  */
 export function needsLook(resource: ResourceOf[KindName], now: number): boolean {
-  if (resource.spec.suspend) return false;
+  if (resource.spec.suspend) return resource.status?.observedGeneration !== resource.metadata.generation;
   if (unhandledToken(resource) !== undefined) return true;
   if (awaitsRetry(resource, now)) return false;
   if (resource.metadata.deletionTimestamp !== undefined) return hasFinalizer(resource);
@@ -31,12 +31,24 @@ export function needsLook(resource: ResourceOf[KindName], now: number): boolean 
 export function findLost(inventory: Inventory, operatorNamespace: string, now: number): ResourceOf[KindName][] {
   const groups = inventory.LldapGroup.filter((g) => !isVirtual(g, operatorNamespace));
   const isStale = staleness(inventory, operatorNamespace);
+  const isShared = sharing([...inventory.LldapUser, ...groups]);
   return [
     ...inventory.LldapAttributeSchema.filter((r) => needsLook(r, now)),
-    ...inventory.LldapUser.filter((r) => needsLook(r, now)),
-    ...groups.filter((r) => needsLook(r, now)),
+    ...inventory.LldapUser.filter((r) => needsLook(r, now) || isShared(r)),
+    ...groups.filter((r) => needsLook(r, now) || isShared(r)),
     ...inventory.LldapMembership.filter((r) => needsLook(r, now) || (isSettledMember(r) && isStale(r))),
   ];
+}
+
+/**
+ * Whether two resources think that one object is theirs. lldap has no preconditions, so two that adopt it at the same
+ * moment both succeed; the mark says who was the last, and a look at it settles the other.
+ */
+function sharing(resources: readonly (LldapUser | LldapGroup)[]): (resource: LldapUser | LldapGroup) => boolean {
+  const isOwner = (r: LldapUser | LldapGroup) => isReady(r) && r.status?.uuid !== undefined && r.metadata.deletionTimestamp === undefined;
+  const owners = groupBy(resources.filter(isOwner), (r) => `${r.kind} ${r.status?.uuid}`);
+  return (resource) =>
+    isOwner(resource) && !resource.spec.suspend && (owners.get(`${resource.kind} ${resource.status?.uuid}`)?.length ?? 0) > 1;
 }
 
 function isSettledMember(membership: LldapMembership): boolean {

@@ -34,6 +34,7 @@ export const REASONS = {
   PasswordInitialOnly: 'A password was set once; passwordPolicy InitialOnly leaves it as it is.',
   PasswordUnchecked: 'The pass failed before it came to the password.',
 
+  RivalOperator: 'Another operator writes the status of the same resources. A person must stop one of the two.',
   StartupFailed: 'A run of startup met a problem, which the Event names with the setting to look at. The next run tries again.',
 
   InternalError: 'The operator met something it does not know; its log has the details. Retried.',

@@ -1,0 +1,24 @@
+import type { KindName, ResourceOf } from '../../shared/kube/resources.ts';
+import { FIELD_MANAGER } from '../../shared/names.ts';
+import { refOf } from '../../shared/reconcile/names.ts';
+import type { Inventory } from './sweep.ts';
+
+/**
+ * Another operator that serves the same kinds, told by a status that it writes: the two would undo each other's work.
+ * A status that other tools write conditions of their own into is not one: only a `Ready` that is not ours counts.
+ *
+ * @returns a sentence that says what to do, or undefined
+ */
+export function findRival(inventory: Inventory): string | undefined {
+  const resources: ResourceOf[KindName][] = Object.values(inventory).flat();
+  for (const resource of resources) {
+    const rival = resource.metadata.managedFields?.find((entry) => entry.manager !== FIELD_MANAGER && ownsReady(entry));
+    if (rival)
+      return `Another operator (${rival.manager}) writes the status of ${resource.kind} ${refOf(resource)}: stop it, or the two undo each other's work.`;
+  }
+  return undefined;
+}
+
+function ownsReady({ subresource, fieldsV1 }: { subresource?: string; fieldsV1?: unknown }): boolean {
+  return subresource === 'status' && JSON.stringify(fieldsV1 ?? {}).includes('{\\"type\\":\\"Ready\\"}');
+}

@@ -1,10 +1,11 @@
 /**
- * Builds kube-apiserver, kubectl and etcd from the Go modules that `go.mod` beside this file pins: once per user,
- * into a cache outside the checkout. Needs Go and the module proxy; no C compiler, no container, no cluster.
+ * Builds kube-apiserver, kubectl and etcd, and kn for the tests that use it, from the Go modules that `go.mod` beside this
+ * file pins: once per user, into a cache outside the checkout. Needs Go and the module proxy; no C compiler, no container,
+ * no cluster.
  *
  * - A first build takes some minutes and says what it is doing; after that the answer is instant.
- * - The binaries appear all at once or not at all (built aside, then renamed).
- * - Each build has 200 MB and a folder of its own; what no checkout uses any more may simply be deleted.
+ * - The binaries of one call appear all at once or not at all (built aside, then renamed).
+ * - Each build has 100 to 200 MB and a folder of its own; what no checkout uses any more may simply be deleted.
  * - Two processes that start together build once. A builder that dies leaves nothing that has to be cleaned by hand.
  */
 import { execFile, spawn } from 'node:child_process';
@@ -25,6 +26,8 @@ export interface Tools {
 const SOURCE = import.meta.dirname;
 const MINIMUM_GO = { major: 1, minor: 26 };
 const PACKAGES = ['k8s.io/kubernetes/cmd/kube-apiserver', 'k8s.io/kubernetes/cmd/kubectl', 'go.etcd.io/etcd/server/v3'];
+/** Knative's client, and the plugin that is its `kn event`. */
+const KN_PACKAGES = ['knative.dev/client/cmd/kn', 'knative.dev/kn-plugin-event/cmd/kn-event'];
 /** Without cgo the result doesn't depend on the machine's C compiler and headers, or on whether it has any. */
 const ENVIRONMENT = { CGO_ENABLED: '0', GOTOOLCHAIN: 'local', GOWORK: 'off' };
 const PROGRESS_EVERY_MS = 10_000;
@@ -39,34 +42,56 @@ type Say = (line: string) => void;
  * @throws Error with one line that says what to install, when Go is missing or too old; with the compiler's last lines, when the build fails
  */
 export async function ensureTools(say: Say = (line) => process.stderr.write(`${line}\n`)): Promise<Tools> {
-  const recipe = await readRecipe();
+  const mod = await readFile(join(SOURCE, 'go.mod'), 'utf8');
+  const versions = `kube-apiserver and kubectl ${pinned(mod, 'k8s.io/kubernetes')}, etcd ${pinned(mod, 'go.etcd.io/etcd/server/v3')}`;
+  const home = await ensureBuilt({ what: 'the local API server', packages: PACKAGES, title: versions }, say);
+  return { apiserver: join(home, 'kube-apiserver'), etcd: join(home, 'etcd'), kubectl: join(home, 'kubectl') };
+}
+
+/**
+ * The path of `kn`, whose plugin for `kn event` lies beside it: with its folder on the PATH it finds it. Built like the
+ * others, but only where it is asked for.
+ * @throws Error as {@link ensureTools} does
+ */
+export async function ensureKn(say: Say = (line) => process.stderr.write(`${line}\n`)): Promise<string> {
+  const mod = await readFile(join(SOURCE, 'go.mod'), 'utf8');
+  return join(await ensureBuilt({ what: 'kn', packages: KN_PACKAGES, title: `kn ${pinned(mod, 'knative.dev/client')}` }, say), 'kn');
+}
+
+/** @returns the folder of the binaries */
+async function ensureBuilt(program: Program, say: Say): Promise<string> {
+  const recipe = await readRecipe(program);
   const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'lldap-knative-operator');
   const home = join(cache, recipe.key);
-  const tools = { apiserver: join(home, 'kube-apiserver'), etcd: join(home, 'etcd'), kubectl: join(home, 'kubectl') };
-  if (existsSync(home)) return tools;
+  if (existsSync(home)) return home;
   await mkdir(cache, { recursive: true });
   await withLock(`${home}.lock`, say, async () => {
     if (!existsSync(home)) await build(recipe, home, say);
   });
-  return tools;
+  return home;
 }
 
-interface Recipe {
-  /** Names what determines the result: sources, flags, compiler, platform. */
-  key: string;
-  args: string[];
-  /** What is built with what, for people. */
+interface Program {
+  /** In a word, for people. */
+  what: string;
+  packages: string[];
+  /** What is built, with its versions. */
   title: string;
 }
 
-async function readRecipe(): Promise<Recipe> {
+interface Recipe extends Program {
+  /** Names what determines the result: sources, flags, compiler, platform. */
+  key: string;
+  args: string[];
+}
+
+async function readRecipe(program: Program): Promise<Recipe> {
   const [go, mod, sum] = await Promise.all([
     goPlatform(),
     readFile(join(SOURCE, 'go.mod'), 'utf8'),
     readFile(join(SOURCE, 'go.sum'), 'utf8'),
   ]);
   const kubernetes = pinned(mod, 'k8s.io/kubernetes');
-  const etcd = pinned(mod, 'go.etcd.io/etcd/server/v3');
   const [, major = '', minor = ''] = /^v(\d+)\.(\d+)/.exec(kubernetes) ?? [];
   // An unstamped build calls itself v0.0.0-master, and kubectl then warns of version skew.
   const stamp = Object.entries({ gitVersion: kubernetes, gitMajor: major, gitMinor: minor, gitTreeState: 'clean' })
@@ -74,10 +99,10 @@ async function readRecipe(): Promise<Recipe> {
     .join(' ');
   const args = ['build', '-mod=readonly', '-buildvcs=false', '-v', `-ldflags=-s -w ${stamp}`];
   const key = createHash('sha256')
-    .update(JSON.stringify([go, args, PACKAGES, ENVIRONMENT, mod, sum]))
+    .update(JSON.stringify([go, args, program.packages, ENVIRONMENT, mod, sum]))
     .digest('hex')
     .slice(0, 16);
-  return { key, args, title: `kube-apiserver and kubectl ${kubernetes}, etcd ${etcd}` };
+  return { ...program, key, args };
 }
 
 function pinned(mod: string, module: string): string {
@@ -120,12 +145,12 @@ async function build(recipe: Recipe, home: string, say: Say): Promise<void> {
   say(`building ${recipe.title} from source; the first time this takes some minutes`);
   const ticker = setInterval(() => say(line()), PROGRESS_EVERY_MS);
   try {
-    await goBuild([...recipe.args, '-o', `${aside}/`, ...PACKAGES], (output) => {
+    await goBuild(recipe.what, [...recipe.args, '-o', `${aside}/`, ...recipe.packages], (output) => {
       if (output.startsWith('go: downloading ')) progress.last = `, ${output.slice(4)}`;
       else progress.compiled += 1;
     });
     // Go names a binary after its import path's last part that isn't a version.
-    await rename(join(aside, 'server'), join(aside, 'etcd'));
+    if (existsSync(join(aside, 'server'))) await rename(join(aside, 'server'), join(aside, 'etcd'));
     await rename(aside, home);
   } finally {
     clearInterval(ticker);
@@ -148,7 +173,7 @@ async function removeUnfinished(home: string): Promise<void> {
 }
 
 /** Runs the compiler and hands over its output line by line (with `-v`: one package a line). */
-async function goBuild(args: string[], onLine: (line: string) => void): Promise<void> {
+async function goBuild(what: string, args: string[], onLine: (line: string) => void): Promise<void> {
   const child = spawn('go', args, { cwd: SOURCE, env: { ...process.env, ...ENVIRONMENT }, stdio: ['ignore', 'ignore', 'pipe'] });
   const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve));
   let partial = '';
@@ -163,7 +188,7 @@ async function goBuild(args: string[], onLine: (line: string) => void): Promise<
     tail.splice(0, tail.length - 20);
   }
   const code = await ended;
-  if (code !== 0) throw new Error(`go build of the local API server failed with exit code ${code}:\n${[...tail, partial].join('\n')}`);
+  if (code !== 0) throw new Error(`go build of ${what} failed with exit code ${code}:\n${[...tail, partial].join('\n')}`);
 }
 
 /**

@@ -178,7 +178,8 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
     },
     async secret(name, data, { namespace: ns = namespace, labels = { [INSTANCE_LABEL]: instance } } = {}) {
       for (const value of Object.values(data)) if (value.length > 5) secrets.add(value);
-      const manifest = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: ns, labels }, stringData: data };
+      const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
+      const manifest = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: ns, labels }, data: Object.fromEntries(encoded) };
       const url = `/api/v1/namespaces/${ns}/secrets/${name}?fieldManager=person&force=true`;
       await ask('PATCH', url, stringify(manifest), 'application/apply-patch+yaml');
     },

@@ -58,7 +58,8 @@ export async function grantedRights(): Promise<Set<string>> {
   const objects = await manifests();
   const grants = objects.flatMap(({ roleRef, subjects = [] }) => {
     const role = objects.find(({ kind, metadata }) => kind === roleRef?.kind && metadata.name === roleRef.name);
-    return subjects.map((subject) => ({ by: subject.name.replace('lldap-operator-', ''), rules: role?.rules ?? [] }));
+    const functions = subjects.map(({ name }) => name.replace('lldap-operator-', '')).filter((name) => FUNCTIONS.some((f) => f === name));
+    return functions.map((by) => ({ by, rules: role?.rules ?? [] }));
   });
   return new Set(
     grants.flatMap(({ by, rules }) =>
@@ -67,10 +68,13 @@ export async function grantedRights(): Promise<Set<string>> {
   );
 }
 
-/** The right that a call needed, in the same words. */
-export function rightOf({ by, method, path }: KubeCall): string {
+/** The rights that a call needed, in the same words. */
+export function rightsOf({ by, method, path, contentType }: KubeCall): string[] {
   const [, resource = '', name, subresource] =
     /namespaces\/[^/]+\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(path) ?? /\/([^/?]+)(?:\?|$)/.exec(path) ?? [];
   const verbs = { GET: name ? 'get' : 'list', POST: 'create', PATCH: 'patch', DELETE: 'delete' };
-  return `${by}: ${verbs[method]} ${resource}${subresource ? `/${subresource}` : ''}`;
+  const right = (verb: string) => `${by}: ${verb} ${resource}${subresource ? `/${subresource}` : ''}`;
+  // Who applies what may not be there must be allowed to create it, too.
+  const creates = contentType?.includes('apply-patch') && !subresource;
+  return [right(verbs[method]), ...(creates ? [right('create')] : [])];
 }

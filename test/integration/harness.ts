@@ -12,11 +12,11 @@ import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
 import type { Occasion } from '../../shared/reconcile/engine.ts';
 import type { Report } from '../../shared/reconcile/pass.ts';
 import type { Answer } from '../../shared/server.ts';
+import { findLeaks } from '../leaks.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
 import { sharedCluster } from '../local/kube/shared.ts';
 import { type Entry, type LocalLldap, startLldap } from '../local/lldap/start.ts';
 import { createFunctions, FUNCTIONS, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
-import { findLeaks } from './leaks.ts';
 import { grantRights } from './rights.ts';
 import { TestClock } from './test-clock.ts';
 

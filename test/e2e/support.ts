@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 import { createLldapClient } from '../../shared/lldap/client.ts';
 import { createLog } from '../../shared/log.ts';
 import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
+import { findLeaks } from '../leaks.ts';
 import type { Happening } from '../local/knative/story.ts';
 import type { LocalLldap } from '../local/lldap/start.ts';
 import { type Stack, type StackOptions, startStack } from '../local/stack.ts';
@@ -12,15 +13,24 @@ import { type Stack, type StackOptions, startStack } from '../local/stack.ts';
 export class World {
   readonly stack: Stack;
   readonly happenings: Happening[];
+  /** Every password that was given to somebody. */
+  readonly #secrets = new Set<string>();
 
   private constructor(stack: Stack, happenings: Happening[]) {
     this.stack = stack;
     this.happenings = happenings;
   }
 
+  /** The functions log at level debug. */
   static async start(options: StackOptions = {}): Promise<World> {
     const happenings: Happening[] = [];
-    const stack = await startStack({ idleMs: 2_000, jobs: 'on demand', ...options, onEvent: (h) => happenings.push(h) });
+    const stack = await startStack({
+      idleMs: 2_000,
+      jobs: 'on demand',
+      ...options,
+      settings: { LOG_LEVEL: 'debug', ...options.settings },
+      onEvent: (h) => happenings.push(h),
+    });
     const world = new World(stack, happenings);
     const { code, output } = await stack.knative.runJob('lldap-operator-install');
     if (code !== 0) throw new Error(`the install Job ended with ${code}: ${output}`);
@@ -50,6 +60,7 @@ export class World {
   }
 
   secret(namespace: string, name: string, stringData: Record<string, string>): object {
+    for (const value of Object.values(stringData)) this.#secrets.add(value);
     return {
       apiVersion: 'v1',
       kind: 'Secret',
@@ -89,8 +100,13 @@ export class World {
       }).length;
   }
 
-  stop(): Promise<void> {
-    return this.stack.stop();
+  /** @throws Error when a function, a status or a Kubernetes Event said a password or a token */
+  async stop(): Promise<void> {
+    const said = this.happenings.flatMap((h) => (h.what === 'log' ? [h.line] : h.what === 'job' ? [h.output] : []));
+    const { stdout } = await this.stack.cluster.kubectl(['get', 'llu,llg,llm,llas,events', '-A', '-o', 'json']);
+    const leaks = findLeaks([...said, stdout], [...this.#secrets, this.stack.lldap.admin.password]);
+    await this.stack.stop();
+    if (leaks.length > 0) throw new Error(`a secret was said: ${leaks.join('\n')}`);
   }
 }
 

@@ -64,7 +64,8 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
   async observeDeletion(work) {
     const account = await work.io.lldap.user(membershipKeys(work.resource).userKey);
     if (!account) return {};
-    if (work.draft.joined) return { account, ...(await stillJoined(work, account, undefined)) };
+    const recorded = await stillJoined(work, account, undefined);
+    if (recorded.left) return { account, ...recorded };
     // An earlier pass may have joined and died before it could record it.
     const group = account.groups.find((g) => foldGroupName(g.displayName) === membershipKeys(work.resource).groupKey);
     return { account, ...(group && (await leaving(work, account, group))) };
@@ -75,6 +76,11 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     if (step.do === 'join') {
       await io.lldap.addUserToGroup(step.user.id, step.group.id);
       draft.joined = joinedOf(step.user, step.group);
+      work.undo = async () => {
+        const pair = { userId: step.user.id, groupName: step.group.displayName };
+        const others = claimants(resource, pair, await io.lookup.memberships(), policy);
+        if (others.length === 0) await io.lldap.removeUserFromGroup(step.user.id, step.group.id);
+      };
       return;
     }
     await io.lldap.removeUserFromGroup(step.user.id, step.group.id);

@@ -119,7 +119,9 @@ async function apply(step: Step, work: UserWork): Promise<void> {
     case 'create': {
       const account = await io.lldap.createUser(creation(resource.spec, markText(resource, step.origin, policy)));
       Object.assign(draft, { uuid: account.uuid, origin: step.origin });
-      work.undo = () => io.lldap.deleteUser(id);
+      work.undo = async () => {
+        if ((await io.lldap.user(id))?.uuid === account.uuid) await io.lldap.deleteUser(id);
+      };
       return;
     }
     case 'update':

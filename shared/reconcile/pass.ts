@@ -1,14 +1,14 @@
 import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
-import type { CommonStatus, KindName, ResourceOf, Retry } from '../kube/resources.ts';
+import type { KindName, Retry } from '../kube/resources.ts';
 import { LldapError } from '../lldap/api.ts';
 import { INSTANCE_LABEL, MARK_ATTRIBUTE } from '../names.ts';
+import { type Carried, takeUp, undo } from './carried.ts';
 import { hasFinalizer, isSettled, unhandledToken, waitsForRetry } from './decide.ts';
 import type { Echoes } from './echoes.ts';
 import { Failure, toFailure } from './failure.ts';
 import type { Io, Kind, Plan, StatusOf, Work } from './kind.ts';
 import { restoreMarks } from './marks.ts';
-import { statusKeys } from './names.ts';
 import type { Hints } from './queue.ts';
 import { REASONS } from './reasons.ts';
 import { settle, wake } from './settle.ts';
@@ -44,7 +44,7 @@ export interface Settings {
 export interface Journal<K extends KindName> {
   did: string[];
   /** What was already done for this uid, such as a password's hash, when another's write came first. */
-  carried?: { uid: string; draft: StatusOf<K> };
+  carried?: Carried<K>;
   hints: Hints;
   settings: Settings;
   echoes: Echoes;
@@ -101,12 +101,15 @@ async function attempt<K extends KindName, Dependencies, Observed, Step>(
   const { report } = journal;
   const policy = await io.policy();
   const resource = await io.kube.get(kind.name, target.namespace, target.name);
-  if (!resource) return { report: report('gone') };
+  if (!resource) {
+    await undo(io, target, journal.carried?.undo);
+    return { report: report('gone') };
+  }
   if (resource.metadata.labels?.[INSTANCE_LABEL] !== policy.instance || kind.ignores?.(resource, policy))
     return { report: report('ignored') };
 
   const full = journal.hints.full || unhandledToken(resource) !== undefined;
-  const work: Work<K> = { io, policy, full, resource, draft: draftOf(resource, journal), findings: {}, checkpoint };
+  const work: Work<K> = { io, policy, full, resource, findings: {}, checkpoint, ...(await takeUp(io, resource, journal.carried)) };
   if (resource.spec.suspend) return { report: await settle(work, journal, 'suspended') };
   if (waitsForRetry(resource, { ...journal.hints, full }, io.clock.now())) return { report: report('waiting') };
 
@@ -160,12 +163,6 @@ async function findDependencies<K extends KindName, Dependencies, Observed, Step
     if (error instanceof Failure) work.findings.DependenciesReady = { status: 'False', reason: error.reason, message: error.message };
     throw error;
   }
-}
-
-function draftOf<K extends KindName>(resource: ResourceOf[K], journal: Journal<K>): StatusOf<K> {
-  const { conditions: _conditions, observedGeneration: _generation, ...kept } = (resource.status ?? {}) as CommonStatus;
-  const carried = journal.carried?.uid === resource.metadata.uid ? journal.carried.draft : {};
-  return { ...kept, ...carried, ...statusKeys(resource) } as StatusOf<K>;
 }
 
 /** The decision that an error carries. The API server's errors go on: without it no status can be written. */

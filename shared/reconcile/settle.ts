@@ -3,6 +3,7 @@ import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { CommonStatus, KindName, ResourceOf, Retry } from '../kube/resources.ts';
 import { announce } from './announce.ts';
+import { undo } from './carried.ts';
 import { currentRetry, isReady, unhandledToken } from './decide.ts';
 import type { Failure } from './failure.ts';
 import type { Io, Work } from './kind.ts';
@@ -10,6 +11,7 @@ import type { Journal, Report } from './pass.ts';
 import { REASONS } from './reasons.ts';
 import { nextRetry } from './retry.ts';
 import { buildStatus, cut, type Finding, sameStatus } from './status.ts';
+import { targetOf } from './wake.ts';
 
 /**
  * The one exit of every pass that acted: posts the retry's event, then writes the status, then tells and wakes others.
@@ -100,17 +102,9 @@ async function write<K extends KindName>(work: Work<K>, journal: Journal<K>, sta
     journal.echoes.note(await io.kube.applyStatus(resource, status));
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
-    if (error.stale) journal.carried = { uid: resource.metadata.uid, draft: work.draft };
-    if (error.gone) await undo(work);
+    if (error.stale) journal.carried = { uid: resource.metadata.uid, draft: work.draft, ...(work.undo && { undo: work.undo }) };
+    if (error.gone) await undo(io, targetOf(resource), work.undo);
     if (!error.refused) throw error;
     io.log.error('the API server refuses the status', { kind: resource.kind, name: resource.metadata.name, reason: error.message });
   }
-}
-
-/** The resource went while its object was being made: what was made must go, too. */
-async function undo<K extends KindName>({ io, resource, undo: remove }: Work<K>): Promise<void> {
-  await remove?.().catch((error: unknown) => {
-    const { name, namespace } = resource.metadata;
-    io.log.error('what a vanished resource had made stays in lldap', { kind: resource.kind, namespace, name, reason: String(error) });
-  });
 }

@@ -1,0 +1,43 @@
+import type { Target } from '../events/parse.ts';
+import type { CommonStatus, KindName, ResourceOf } from '../kube/resources.ts';
+import type { Io, StatusOf, Work } from './kind.ts';
+import { statusKeys } from './names.ts';
+import { targetOf } from './wake.ts';
+
+/** What a try of a pass did, whose status another's write forestalled: the next try goes on from there. */
+export interface Carried<K extends KindName> {
+  /** Of the resource that it was done for. */
+  uid: string;
+  draft: StatusOf<K>;
+  undo?: () => Promise<void>;
+}
+
+/**
+ * The draft for a resource as it was just read, with what an earlier try did for it. Where another process has
+ * recorded another object meanwhile, the one that we made is one too many, and goes.
+ */
+export async function takeUp<K extends KindName>(
+  io: Io,
+  resource: ResourceOf[K],
+  carried: Carried<K> | undefined,
+): Promise<Pick<Work<K>, 'draft' | 'undo'>> {
+  const { conditions: _conditions, observedGeneration: _generation, ...kept } = (resource.status ?? {}) as CommonStatus;
+  const recorded = uuidOf(kept);
+  const ours = carried?.uid === resource.metadata.uid ? carried : undefined;
+  if (ours && recorded !== undefined && recorded !== uuidOf(ours.draft)) {
+    await undo(io, targetOf(resource), ours.undo);
+    return { draft: { ...kept, ...statusKeys(resource) } as StatusOf<K> };
+  }
+  return { draft: { ...kept, ...ours?.draft, ...statusKeys(resource) } as StatusOf<K>, ...(ours?.undo && { undo: ours.undo }) };
+}
+
+/** What was made for a resource that is gone, or is made twice, must go. If lldap fails here, the log alone tells. */
+export async function undo(io: Io, target: Target, remove: Work<KindName>['undo']): Promise<void> {
+  await remove?.().catch((error: unknown) => {
+    io.log.error('what a vanished resource had made stays in lldap', { ...target, reason: String(error) });
+  });
+}
+
+function uuidOf(status: object): unknown {
+  return 'uuid' in status ? status.uuid : undefined;
+}

@@ -204,6 +204,14 @@ describe('Retries', () => {
     assert.equal(cost.kubeReads.length, 0);
   });
 
+  it('a token that is too long is handled once, too', async () => {
+    await h.create('LldapUser', 'wordy', plain('wordy'), { annotations: { [REQUESTED_AT]: 'x'.repeat(100) } });
+    await h.reconcile('LldapUser', 'wordy');
+    assert.equal((await h.get('LldapUser', 'wordy')).status?.lastHandledReconcileAt, 'x'.repeat(64));
+    const cost = await h.cost(async () => h.reconcile('LldapUser', 'wordy', { object: await h.get('LldapUser', 'wordy') }));
+    assert.equal(cost.kubeReads.length, 0);
+  });
+
   it('the broker has accepted the retry before the status names it', async () => {
     await h.lldap.fault({ kind: 'status', status: 503 });
     await h.create('LldapUser', 'order', plain('order'));

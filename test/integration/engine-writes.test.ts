@@ -131,6 +131,24 @@ describe('Writes to the API server', () => {
     );
   });
 
+  it('a resource that was edited and then vanished within a pass leaves no orphan either', async () => {
+    await h.create('LldapGroup', 'fleeting', { displayName: 'Fleeting' });
+    let writes = 0;
+    h.interfere = async (_by, request) => {
+      if (!isStatusOf('fleeting', request)) return;
+      if (writes++ === 0) await h.edit('LldapGroup', 'fleeting', { metadata: { annotations: { edited: 'yes' } } });
+      else {
+        await h.edit('LldapGroup', 'fleeting', { metadata: { finalizers: null } });
+        await h.remove('LldapGroup', 'fleeting');
+      }
+    };
+    assert.equal((await h.reconcile('LldapGroup', 'fleeting', {})).result, 'gone');
+    assert.equal(
+      (await h.lldap.groups()).some(({ displayName }) => displayName === 'Fleeting'),
+      false,
+    );
+  });
+
   it('lldap is down when the creation of a gone resource is to be undone: it is said in the log, and nothing is redelivered', async () => {
     await h.create('LldapUser', 'orphan', plain('orphan'));
     h.interfere = async (_by, request) => {
@@ -159,6 +177,21 @@ describe('Writes to the API server', () => {
     assert.equal((await h.ready('LldapUser', 'twice')).status, 'True');
     assert.ok(status?.passwordHash);
     assert.equal((await h.lldap.users()).find(({ id }) => id === 'twice')?.attributes.first_name?.[0], 'Second');
+  });
+
+  it('a resource that is deleted within a pass is deleted by that pass, with what it had made', async () => {
+    await h.create('LldapUser', 'short-lived', plain('short-lived'));
+    let once = true;
+    h.interfere = async (_by, request) => {
+      if (!isStatusOf('short-lived', request) || !once) return;
+      once = false;
+      await h.remove('LldapUser', 'short-lived');
+    };
+    assert.equal((await h.reconcile('LldapUser', 'short-lived', {})).result, 'deleted');
+    assert.equal(
+      (await h.lldap.users()).some(({ id }) => id === 'short-lived'),
+      false,
+    );
   });
 
   it("another controller's finalizer and condition survive ours coming and going", async () => {
@@ -271,6 +304,23 @@ describe('Two processes on one resource', () => {
     return { slow, older };
   };
   const firstName = async (name: string) => (await h.lldap.users()).find(({ id }) => id === name)?.attributes.first_name?.[0];
+
+  it('one makes a group by the older name, the other by the newer: one group stays, by the newer name', async () => {
+    const [slow, quick] = [h.another(), h.another()];
+    await h.create('LldapGroup', 'double', { displayName: 'older' });
+    await h.lldap.fault({ kind: 'slow', ms: 400, only: { operation: 'createGroupWithDetails', id: 'older' }, times: 1 });
+    const older = h.deliver('LldapGroup', 'double', { by: slow });
+    while (!(await h.get('LldapGroup', 'double')).metadata.finalizers) await sleep(5);
+    await h.edit('LldapGroup', 'double', { spec: { displayName: 'newer' } });
+    await h.deliver('LldapGroup', 'double', { by: quick });
+    await older;
+    await h.reconcile('LldapGroup', 'double');
+    assert.deepEqual(
+      (await h.lldap.groups()).filter(({ attributes }) => attributes['k8s-owner']).map(({ displayName }) => displayName),
+      ['newer'],
+    );
+    assert.equal((await h.ready('LldapGroup', 'double')).status, 'True');
+  });
 
   it('the one with the older spec is the slower: the newer spec wins in lldap', async () => {
     const { older } = await race('old');

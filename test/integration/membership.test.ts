@@ -189,6 +189,38 @@ describe('LldapMembership', () => {
     assert.deepEqual(await groupsOf('forgot'), []);
   });
 
+  it('it followed a name to another group and died before it could record it: its deletion takes the user out all the same', async () => {
+    await user('followed');
+    await group('followed-1', 'followed');
+    await member('followed', 'followed', 'followed');
+    const { status } = await h.get('LldapMembership', 'followed');
+    await rename('followed-1', 'followed before');
+    await group('followed-2', 'followed');
+    await h.settle();
+    await h.editStatus('LldapMembership', 'followed', { joined: status?.joined });
+    await remove('LldapMembership', 'followed');
+    assert.deepEqual(await groupsOf('followed'), []);
+  });
+
+  it('its resource vanishes while it joins: the user is taken out again, unless another asks for the pair', async () => {
+    await user('vanishes');
+    await group('vanishes');
+    const vanish = async (name: string) => {
+      await h.create('LldapMembership', name, { userName: 'vanishes', groupName: 'vanishes' });
+      h.interfere = async (_by, { path }) => {
+        if (!path.includes(`/${name}/status`)) return;
+        await h.edit('LldapMembership', name, { metadata: { finalizers: null } });
+        await h.remove('LldapMembership', name);
+      };
+      await h.reconcile('LldapMembership', name);
+      h.interfere = async () => {};
+      return groupsOf('vanishes');
+    };
+    assert.deepEqual(await vanish('vanishes'), []);
+    await h.create('LldapMembership', 'stays', { userName: 'vanishes', groupName: 'vanishes' });
+    assert.deepEqual(await vanish('vanishes'), ['vanishes']);
+  });
+
   it('two for one pair: the user stays in until the last of them is deleted', async () => {
     await user('pair');
     await group('pair', 'Pair');

@@ -18,8 +18,8 @@ export interface Lookup {
   /** The resources that record lldap's uuid. */
   recording<K extends Named>(kind: K, uuid: string): Promise<ResourceOf[K][]>;
   schemas(): Promise<LldapAttributeSchema[]>;
-  /** By their spec, so that those without a status are found too. */
   memberships(): Promise<LldapMembership[]>;
+  /** Found by their spec, so those without a status too; like the two above, one list for all who wait. */
   all<K extends KindName>(kind: K): Promise<ResourceOf[K][]>;
   select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<ResourceOf[K][]>;
   /** lldap's groups, in one list for all who wait. */
@@ -41,12 +41,18 @@ export function createLookup(
     const namespace = await scope();
     return kube.list(kind, { labels, ...(namespace && { namespace }), ...(fields && { fields }) });
   };
+  const every: { [K in KindName]: () => Promise<ResourceOf[K][]> } = {
+    LldapUser: shareRead(() => list('LldapUser')),
+    LldapGroup: shareRead(() => list('LldapGroup')),
+    LldapMembership: shareRead(() => list('LldapMembership')),
+    LldapAttributeSchema: shareRead(() => list('LldapAttributeSchema')),
+  };
   return {
     declaring: async (kind, name) => (await list(kind, { 'status.nameKey': name })).filter((r) => declaredName(r) === name),
     recording: (kind, uuid) => list(kind, { 'status.uuid': uuid }),
-    schemas: shareRead(() => list('LldapAttributeSchema')),
-    memberships: shareRead(() => list('LldapMembership')),
-    all: (kind) => list(kind),
+    all: (kind) => every[kind](),
+    schemas: every.LldapAttributeSchema,
+    memberships: every.LldapMembership,
     select: list,
     groups: shareRead(() => lldap.groups()),
     async get(kind, namespace, name) {
@@ -65,7 +71,7 @@ async function everywhere(): Promise<undefined> {
 
 /**
  * Whom an object in lldap belongs to: the resource that its mark names, if that exists and declares the name or
- * records the object; else the resource that declares the name and records the object; else nobody.
+ * records the object, or has not settled since it was changed; else the resource that declares the name and records the object; else nobody.
  *
  * @param self the resource that asks; it declares the object's name or records it
  * @param object as lldap has it, `name` folded

@@ -16,7 +16,9 @@ type GroupWork = Work<'LldapGroup'>;
 export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   name: 'LldapGroup',
   ignores: (resource, policy) => isVirtual(resource, policy.operatorNamespace),
-  refuse: ({ spec }) => (isBuiltInGroup(spec.displayName) ? builtIn(spec.displayName) : undefined),
+  // At deletion the group counts, not the name: one that was made under another name goes.
+  refuse: ({ spec, metadata }) =>
+    isBuiltInGroup(spec.displayName) && metadata.deletionTimestamp === undefined ? builtIn(spec.displayName) : undefined,
   unchanged: async () => true,
   hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
   depend: ({ io, resource }) => findDefinitions(io, 'Group', resource.spec.attributes),

@@ -41,13 +41,14 @@ export function decidePassword(
 export function passwordFinding(policy: string | undefined, password: Observed['password']): Finding {
   if (policy === 'Ignore')
     return { status: 'Unknown', reason: 'PasswordNotManaged', message: 'passwordPolicy is Ignore: the password is left to others.' };
-  if (!password)
+  if (password && !password.state.ok) return { status: 'False', reason: password.state.why.reason, message: password.state.why.message };
+  // The pass that sets it says the same as all that come later, or the next one would have something to write.
+  if (policy === 'InitialOnly' || !password?.state.ok)
     return {
       status: 'True',
       reason: 'PasswordInitialOnly',
       message: 'A password was set once; passwordPolicy InitialOnly leaves it as it is.',
     };
-  if (!password.state.ok) return { status: 'False', reason: password.state.why.reason, message: password.state.why.message };
   const unwatched = ` The Secret has no label ${INSTANCE_LABEL}, so a change of it is noticed by the next sweep, not at once.`;
   return {
     status: 'True',

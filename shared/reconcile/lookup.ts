@@ -4,7 +4,7 @@ import type { Secret } from '../kube/objects.ts';
 import type { KindName, LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { INSTANCE_LABEL } from '../names.ts';
-import { condition, notReadyReason } from './decide.ts';
+import { condition, hasFinalizer, notReadyReason } from './decide.ts';
 import type { Mark } from './mark.ts';
 import { declaredName, refOf } from './names.ts';
 import type { Owner } from './standing.ts';
@@ -88,7 +88,8 @@ export async function findOwner<K extends Named>(
   if (mark && `${mark.namespace}/${mark.name}` === refOf(self)) return { who: 'self', origin: mark.origin, marked: true };
   if (mark) {
     const named: LldapUser | LldapGroup | undefined = await lookup.get(kind, mark.namespace, mark.name);
-    if (named && (declaredName(named) === object.name || named.status?.uuid === object.uuid)) return { who: 'other', ref: refOf(named) };
+    const isIts = named && (declaredName(named) === object.name || named.status?.uuid === object.uuid || mayBeUnrecorded(named));
+    if (isIts) return { who: 'other', ref: refOf(named) };
   }
   const recording: (LldapUser | LldapGroup)[] = await lookup.recording(kind, object.uuid);
   const owners = recording.filter((r) => declaredName(r) === object.name || refOf(r) === refOf(self)).sort(byAge);
@@ -96,6 +97,11 @@ export async function findOwner<K extends Named>(
   if (!owner) return { who: 'nobody', ...(mark && { markNamespace: mark.namespace, origin: mark.origin }) };
   if (refOf(owner) === refOf(self)) return { who: 'self', origin: self.status?.origin ?? 'adopted', marked: false };
   return { who: 'other', ref: refOf(owner) };
+}
+
+/** Renamed, or being deleted, before its status could tell what it had made: the mark alone knows. */
+function mayBeUnrecorded(resource: LldapUser | LldapGroup): boolean {
+  return hasFinalizer(resource) && resource.status?.observedGeneration !== resource.metadata.generation;
 }
 
 function byAge(a: LldapUser | LldapGroup, b: LldapUser | LldapGroup): number {

@@ -1,5 +1,5 @@
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
-import { currentRetry, hasFinalizer, isReady, unhandledToken } from '../../shared/reconcile/decide.ts';
+import { currentRetry, hasFinalizer, isReady, notReadyReason, unhandledToken } from '../../shared/reconcile/decide.ts';
 import { isJoinedStale } from '../../shared/reconcile/joined.ts';
 import { declaredName, isVirtual, membershipKeys } from '../../shared/reconcile/names.ts';
 
@@ -34,7 +34,8 @@ export function findLost(inventory: Inventory, operatorNamespace: string, now: n
   const isShared = sharing([...inventory.LldapUser, ...groups]);
   return [
     ...inventory.LldapAttributeSchema.filter((r) => needsLook(r, now)),
-    ...inventory.LldapUser.filter((r) => needsLook(r, now) || isShared(r)),
+    // The key is there by now, and nothing else tells those who wait for it.
+    ...inventory.LldapUser.filter((r) => needsLook(r, now) || isShared(r) || notReadyReason(r) === 'PasswordKeyMissing'),
     ...groups.filter((r) => needsLook(r, now) || isShared(r)),
     ...inventory.LldapMembership.filter((r) => needsLook(r, now) || (isSettledMember(r) && isStale(r))),
   ];

@@ -75,8 +75,10 @@ export class BrokerDouble {
     return this.queue.filter(({ due }) => due <= this.#scheduler.now);
   }
 
+  /** When more than now may be delivered. */
   get next(): number {
-    return this.queue.reduce((next, { due }) => Math.min(next, due), Number.POSITIVE_INFINITY);
+    const { now } = this.#scheduler;
+    return this.queue.reduce((next, { due }) => (due > now ? Math.min(next, due) : next), Number.POSITIVE_INFINITY);
   }
 
   deliver(delivery: Delivery, process: Process): void {
@@ -87,7 +89,12 @@ export class BrokerDouble {
     const target = event.what === 'resource' || event.what === 'reconcile' ? event.target : undefined;
     const handler = process.handlers[delivery.path];
     if (!handler) throw new Error(`${process.name} has no ${delivery.path}`);
-    const request = { signal: flight.gone.signal, stopping: process.stopping.signal, representation: false, ...(errorCode && { errorCode }) };
+    const request = {
+      signal: flight.gone.signal,
+      stopping: process.stopping.signal,
+      representation: false,
+      ...(errorCode && { errorCode }),
+    };
     context
       .run({ process, target, attempt: undefined }, () => handler(event, request))
       .then(
@@ -171,8 +178,10 @@ const refuse = (): never => {
   throw new BrokerError('The broker did not take the event.');
 };
 const FAULTS = Object.fromEntries(
-  (['refused', 'lost', 'unanswered', 'busy', 'broken', 'denied', 'odd'] as const).map((fault): [Fault, { done: boolean; answer: () => void }] => [
-    fault,
-    { done: fault === 'unanswered' || fault === 'broken', answer: refuse },
-  ]),
+  (['refused', 'lost', 'unanswered', 'busy', 'broken', 'denied', 'odd'] as const).map(
+    (fault): [Fault, { done: boolean; answer: () => void }] => [
+      fault,
+      { done: fault === 'unanswered' || fault === 'broken', answer: refuse },
+    ],
+  ),
 ) as Faulty<void>;

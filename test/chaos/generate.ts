@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { KindName } from '../../shared/kube/resources.ts';
 import { BUILT_IN_GROUPS, MARK_ATTRIBUTE } from '../../shared/names.ts';
-import { FUNCTION_OF, FUNCTIONS } from './process.ts';
+import { FUNCTIONS } from './process.ts';
 import type { Place, Schedule, Step } from './schedule.ts';
 import { FAULTS } from './scheduler.ts';
 
@@ -14,7 +14,12 @@ const optional = <T>(arb: Arb<T>, weight = 1): Arb<T | undefined> => fc.oneof(of
 /** 0, the plainest, is what shrinking ends at. */
 const seed = fc.nat({ max: 1_000_000 });
 
-const namespace = fc.oneof(often(5, fc.constant('a')), often(2, fc.constant('b')), often(2, fc.constant('adm')), often(1, fc.constant('op')));
+const namespace = fc.oneof(
+  often(5, fc.constant('a')),
+  often(2, fc.constant('b')),
+  often(2, fc.constant('adm')),
+  often(1, fc.constant('op')),
+);
 const place: Arb<Place> = fc.tuple(namespace, pick('r1', 'r2')).map(([ns, name]): Place => `${ns}/${name}`);
 const userName = fc.oneof(often(8, pick('alice', 'bob')), often(1, fc.constant('Alice')), often(1, fc.constant('admin')));
 const groupName = fc.oneof(often(8, pick('team', 'ops')), often(1, fc.constant('Team')), often(1, pick(...BUILT_IN_GROUPS)));
@@ -22,7 +27,10 @@ const email = pick('e1@x', 'e2@x', 'e3@x', 'E1@x');
 const text = pick('A', 'B', '');
 const password = fc.oneof(often(6, pick('password-1', 'password-2', 'password-3')), often(1, fc.constant('short')));
 
-const common = { deletionPolicy: optional(pick('Delete' as const, 'Retain' as const)), suspend: fc.oneof(often(9, fc.constant(undefined)), often(1, fc.constant(true))) };
+const common = {
+  deletionPolicy: optional(pick('Delete' as const, 'Retain' as const)),
+  suspend: fc.oneof(often(9, fc.constant(undefined)), often(1, fc.constant(true))),
+};
 
 /** Without what is left out, as the API server stores it. */
 function spec<T extends object>(arb: Arb<T>): Arb<T> {
@@ -76,8 +84,14 @@ const schemaSpec = spec(
 const apply: Arb<Step> = fc.oneof(
   often(5, fc.record({ do: fc.constant('apply' as const), kind: fc.constant('LldapUser' as const), at: place, spec: userSpec })),
   often(4, fc.record({ do: fc.constant('apply' as const), kind: fc.constant('LldapGroup' as const), at: place, spec: groupSpec })),
-  often(4, fc.record({ do: fc.constant('apply' as const), kind: fc.constant('LldapMembership' as const), at: place, spec: membershipSpec })),
-  often(2, fc.record({ do: fc.constant('apply' as const), kind: fc.constant('LldapAttributeSchema' as const), at: place, spec: schemaSpec })),
+  often(
+    4,
+    fc.record({ do: fc.constant('apply' as const), kind: fc.constant('LldapMembership' as const), at: place, spec: membershipSpec }),
+  ),
+  often(
+    2,
+    fc.record({ do: fc.constant('apply' as const), kind: fc.constant('LldapAttributeSchema' as const), at: place, spec: schemaSpec }),
+  ),
 ) as Arb<Step>;
 
 const kind: Arb<KindName> = fc.oneof(
@@ -89,7 +103,14 @@ const kind: Arb<KindName> = fc.oneof(
 const secretStep: Arb<Step> = fc.record({
   do: fc.constant('secret' as const),
   at: fc.tuple(namespace, pick('s1', 's2')).map(([ns, name]): Place => `${ns}/${name}`),
-  data: fc.oneof(often(8, password.map((k) => ({ k }))), often(1, fc.constant(null)), often(1, fc.constant({ other: 'password-1' }))),
+  data: fc.oneof(
+    often(
+      8,
+      password.map((k) => ({ k })),
+    ),
+    often(1, fc.constant(null)),
+    often(1, fc.constant({ other: 'password-1' })),
+  ),
   labelled: fc.boolean(),
 });
 
@@ -101,20 +122,30 @@ const asking: Arb<Step> = fc.oneof(
 );
 
 const passing: Arb<Step> = fc.oneof(
-  often(6, fc.record({ do: fc.constant('run' as const), actions: fc.integer({ min: 1, max: 40 }), seed })),
+  often(5, fc.record({ do: fc.constant('run' as const), actions: fc.integer({ min: 1, max: 10 }), seed })),
+  often(4, fc.record({ do: fc.constant('run' as const), actions: fc.integer({ min: 5, max: 40 }), seed })),
   often(3, fc.record({ do: fc.constant('wait' as const), seconds: pick(1, 5, 20, 70, 400), seed })),
 );
 
-const processRef = { name: pick(...FUNCTIONS), slot: fc.nat({ max: 3 }) };
-const kindProcessRef = { name: fc.oneof(often(4, pick(...Object.values(FUNCTION_OF))), often(1, pick(...FUNCTIONS))), slot: fc.nat({ max: 3 }) };
+const soon = { after: fc.nat({ max: 15 }), pick: fc.nat({ max: 5 }), seed };
 const failing: Arb<Step> = fc.oneof(
-  often(8, fc.record({ do: fc.constant('fail' as const), service: pick('kube', 'lldap', 'ldap', 'broker'), fault: pick(...FAULTS), calls: fc.integer({ min: 1, max: 6 }) })),
-  often(6, fc.record({ do: fc.constant('crash' as const), ...kindProcessRef, seed })),
-  often(2, fc.record({ do: pick('freeze' as const, 'thaw' as const, 'rollout' as const), ...processRef })),
+  often(
+    8,
+    fc.record({
+      do: fc.constant('fail' as const),
+      service: pick('kube', 'lldap', 'ldap', 'broker'),
+      fault: pick(...FAULTS),
+      calls: fc.integer({ min: 1, max: 6 }),
+    }),
+  ),
+  often(8, fc.record({ do: fc.constant('crash' as const), ...soon })),
+  often(3, fc.record({ do: fc.constant('freeze' as const), ...soon })),
+  often(1, fc.record({ do: fc.constant('thaw' as const), pick: fc.nat({ max: 5 }) })),
+  often(1, fc.record({ do: fc.constant('rollout' as const), name: pick(...FUNCTIONS) })),
   often(1, fc.record({ do: fc.constant('brokerDies' as const) })),
   often(2, fc.record({ do: fc.constant('sourceDown' as const), changes: fc.integer({ min: 1, max: 8 }) })),
   often(6, fc.record({ do: fc.constant('event' as const), what: pick('drop', 'repeat', 'delay'), pick: fc.nat({ max: 20 }) })),
-  often(2, fc.record({ do: fc.constant('giveUp' as const), pick: fc.nat({ max: 5 }) })),
+  often(2, fc.record({ do: fc.constant('giveUp' as const), ...soon })),
   often(2, fc.record({ do: fc.constant('stall' as const), seconds: pick(3, 12, 40), seed })),
   often(1, fc.record({ do: fc.constant('logout' as const) })),
   often(1, fc.record({ do: fc.constant('rotate' as const), what: pick('password', 'file', 'both') })),
@@ -131,7 +162,12 @@ const telling: Arb<Step> = fc.oneof(
       fc.record({ what: fc.constant('requeue' as const), target, notBefore, redelivered: fc.constant(0) }),
       fc.record({ what: fc.constant('reconcile' as const), target, redelivered: fc.constant(0) }),
       fc.record({ what: fc.constant('reconcile' as const), target, notBefore, redelivered: fc.constant(0) }),
-      fc.record({ what: fc.constant('resource' as const), change: pick('add', 'update', 'delete'), target, object: fc.constant({ metadata: { uid: 'x', resourceVersion: '1' } }) }),
+      fc.record({
+        what: fc.constant('resource' as const),
+        change: pick('add', 'update', 'delete'),
+        target,
+        object: fc.constant({ metadata: { uid: 'x', resourceVersion: '1' } }),
+      }),
     ),
   }) as Arb<Step>,
   fc.record({ do: fc.constant('startup' as const), mode: pick('sweep', 'full', 'drift') }) as Arb<Step>,
@@ -141,7 +177,10 @@ const markValue = fc.oneof(
   often(2, fc.constant(null)),
   often(1, fc.constant('nonsense')),
   often(1, fc.constant('v1;other;a/r1;created')),
-  often(2, fc.tuple(place, pick('created', 'adopted')).map(([at, origin]) => `v1;main;${at};${origin}`)),
+  often(
+    2,
+    fc.tuple(place, pick('created', 'adopted')).map(([at, origin]) => `v1;main;${at};${origin}`),
+  ),
 );
 const handUser = pick('alice', 'bob');
 const handGroup = pick('team', 'ops');
@@ -153,12 +192,29 @@ const touching: Arb<Step> = fc.oneof(
   often(2, fc.record({ do: fc.constant('renameGroup' as const), from: handGroup, to: handGroup })),
   often(2, fc.record({ do: fc.constant('removeUser' as const), id: handUser })),
   often(2, fc.record({ do: fc.constant('removeGroup' as const), displayName: handGroup })),
-  often(4, fc.record({ do: pick('join' as const, 'leave' as const), user: handUser, group: fc.oneof(often(4, handGroup), often(1, pick(...BUILT_IN_GROUPS))) })),
+  often(
+    4,
+    fc.record({
+      do: pick('join' as const, 'leave' as const),
+      user: handUser,
+      group: fc.oneof(often(4, handGroup), often(1, pick(...BUILT_IN_GROUPS))),
+    }),
+  ),
   often(2, fc.record({ do: fc.constant('mark' as const), of: fc.constant('user' as const), name: handUser, value: markValue })),
   often(2, fc.record({ do: fc.constant('mark' as const), of: fc.constant('group' as const), name: handGroup, value: markValue })),
   often(2, fc.record({ do: fc.constant('password' as const), id: handUser, password })),
-  often(1, fc.record({ do: pick('define' as const, 'undefine' as const), target: pick('User' as const, 'Group' as const), name: pick('shoe', 'color') })),
-  often(1, fc.record({ do: fc.constant('undefine' as const), target: pick('User' as const, 'Group' as const), name: fc.constant(MARK_ATTRIBUTE) })),
+  often(
+    1,
+    fc.record({
+      do: pick('define' as const, 'undefine' as const),
+      target: pick('User' as const, 'Group' as const),
+      name: pick('shoe', 'color'),
+    }),
+  ),
+  often(
+    1,
+    fc.record({ do: fc.constant('undefine' as const), target: pick('User' as const, 'Group' as const), name: fc.constant(MARK_ATTRIBUTE) }),
+  ),
 ) as Arb<Step>;
 
 const restoring: Arb<Step> = fc.oneof(

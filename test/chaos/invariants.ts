@@ -43,7 +43,8 @@ export class Invariants {
     if (operation.startsWith('delete') && this.#isUndoing(by, operation, variables)) return;
     if (isVain(operation, variables, this.#history.current)) return;
     const moments = this.#history.since(pass.since);
-    if (!moments.some((moment) => pass.hasFinalizer(moment))) return this.#violate(`the finalizer stands before the first mutation: ${what}`);
+    if (!moments.some((moment) => pass.hasFinalizer(moment)))
+      return this.#violate(`the finalizer stands before the first mutation: ${what}`);
     if (!anyView(moments, (moment) => rule(variables, pass.self, moment, this.#book, this.#done)))
       this.#violate(`only what a resource owns and asks for is written, deleted or joined: ${what}`);
   }
@@ -172,7 +173,9 @@ const RULES: Record<string, Rule> = {
   },
   createGroupWithDetails: ({ request }, self, _moment, book) => {
     const { attributes, ...fields } = request as Fields & { attributes: Values[] };
-    return isLive(self, 'LldapGroup') && !isBuiltIn(declares(self)) && asks(self, { ...fields, insertAttributes: attributes }, book, 'created');
+    return (
+      isLive(self, 'LldapGroup') && !isBuiltIn(declares(self)) && asks(self, { ...fields, insertAttributes: attributes }, book, 'created')
+    );
   },
   updateGroup: ({ group }, self, moment, book) => {
     const { id, ...change } = group as Fields;
@@ -209,7 +212,11 @@ function isLive<K extends KindName>(self: AnyResource, kind: K): self is Resourc
 
 /** Whether each field and attribute of a change is what the spec names, or the resource's own mark. */
 function asks(self: AnyResource, change: Fields, book: RuleBook, origin?: string): boolean {
-  const { insertAttributes = [], removeAttributes = [], ...fields } = change as Fields & {
+  const {
+    insertAttributes = [],
+    removeAttributes = [],
+    ...fields
+  } = change as Fields & {
     insertAttributes?: Values[];
     removeAttributes?: string[];
   };
@@ -272,19 +279,16 @@ function defines(self: AnyResource, target: string, definition: Fields): boolean
   );
 }
 
-function mayUndefine(
-  self: AnyResource,
-  target: string,
-  name: string,
-  moment: Moment,
-  book: RuleBook,
-  done: ReadonlySet<string>,
-): boolean {
+function mayUndefine(self: AnyResource, target: string, name: string, moment: Moment, book: RuleBook, done: ReadonlySet<string>): boolean {
   if (self.kind !== 'LldapAttributeSchema' || !isGoing(self) || self.spec.target !== target || declares(self) !== name) return false;
   const told = self.spec.deletionPolicy === 'Delete' && isPrivileged(self.metadata.namespace, book);
   if (self.spec.deletionPolicy === 'Retain' || !(self.status?.created || done.has(`${self.metadata.uid} ${name}`) || told)) return false;
   const others = [...moment.resources.values()];
-  const declared = others.some((r) => r.kind === self.kind && r.metadata.uid !== self.metadata.uid && !isGoing(r) && declares(r) === name && r.spec.target === target);
-  const used = others.some((r) => r.kind === `Lldap${target}` && (r.spec as { attributes?: Values[] }).attributes?.some((a) => lower(a.name) === name));
+  const declared = others.some(
+    (r) => r.kind === self.kind && r.metadata.uid !== self.metadata.uid && !isGoing(r) && declares(r) === name && r.spec.target === target,
+  );
+  const used = others.some(
+    (r) => r.kind === `Lldap${target}` && (r.spec as { attributes?: Values[] }).attributes?.some((a) => lower(a.name) === name),
+  );
   return !declared && !used;
 }

@@ -213,7 +213,10 @@ export class KubeDouble {
     const status: CommonStatus = body.status ?? {};
     const own = new Set(status.conditions?.map((c) => c.type));
     const foreign = (current.status?.conditions ?? []).filter((c) => isForeign(c) && !own.has(c.type));
-    const next = { ...status, ...((status.conditions || foreign.length > 0) && { conditions: [...(status.conditions ?? []), ...foreign] }) };
+    const next = {
+      ...status,
+      ...((status.conditions || foreign.length > 0) && { conditions: [...(status.conditions ?? []), ...foreign] }),
+    };
     this.#listener.onStatus(by, current, status);
     return this.changeStatus(current, next);
   }

@@ -34,7 +34,11 @@ export class Ledger {
       case 'LldapUser':
       case 'LldapGroup':
         for (const object of moment.objects)
-          if (object.kind === resource.kind && ownership(object, resource, moment, this.#book) === 'self' && !mayDelete(object, resource, moment, this.#book))
+          if (
+            object.kind === resource.kind &&
+            ownership(object, resource, moment, this.#book) === 'self' &&
+            !mayDelete(object, resource, moment, this.#book)
+          )
             this.objects.add(object.uuid);
         return;
       case 'LldapMembership':
@@ -47,7 +51,9 @@ export class Ledger {
   /** A resource vanished without having been told: the object that it had stays. */
   vanished(resource: AnyResource, moment: Moment): void {
     for (const object of moment.objects) {
-      const named = object.kind === resource.kind && (declares(resource) === lower(object.name) || ownership(object, resource, moment, this.#book) === 'self');
+      const named =
+        object.kind === resource.kind &&
+        (declares(resource) === lower(object.name) || ownership(object, resource, moment, this.#book) === 'self');
       if (named) this.objects.add(object.uuid);
     }
   }
@@ -64,4 +70,3 @@ export class Ledger {
     if (!deletes) this.definitions.add(`${spec.target} ${lower(spec.attributeName)}`);
   }
 }
-

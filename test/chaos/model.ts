@@ -27,11 +27,12 @@ function checkResource(world: World, resource: AnyResource): void {
   const { metadata, spec, status } = resource;
   const condition = ready(resource);
   const about = `${resource.kind} ${refOf(resource)} ${JSON.stringify({ spec, status, deleted: metadata.deletionTimestamp })}`;
-  if (metadata.deletionTimestamp !== undefined && !metadata.finalizers?.includes(FINALIZER)) return;
+  if (isLetGo(resource)) return;
   demand(status?.observedGeneration === metadata.generation, 'every generation was seen to', about);
   demand(condition?.observedGeneration === metadata.generation, 'Ready speaks of the generation that is there', about);
-  demand((status?.lastHandledReconcileAt ?? '') === (metadata.annotations?.[REQUESTED_AT] ?? status?.lastHandledReconcileAt ?? ''), 'every request was handled', about);
   if (spec.suspend) return demand(condition?.reason === 'Suspended' && !status?.retry, 'what is suspended says so', about);
+  const token = metadata.annotations?.[REQUESTED_AT];
+  demand(token === undefined || token === status?.lastHandledReconcileAt, 'every request was handled', about);
   if (condition?.status === 'True') {
     demand(metadata.deletionTimestamp === undefined, 'what is being deleted is not Ready', about);
     demand(metadata.finalizers?.includes(FINALIZER) ?? false, 'what is Ready has the finalizer', about);
@@ -45,13 +46,22 @@ function checkResource(world: World, resource: AnyResource): void {
   demand(justified(world, resource, condition?.reason ?? ''), 'what is not Ready says truly why', `${about} ${shown(world)}`);
 }
 
+/** Another's finalizer holds it, and not ours. */
+const isLetGo = ({ metadata }: AnyResource) => metadata.deletionTimestamp !== undefined && !metadata.finalizers?.includes(FINALIZER);
+
 /** lldap as a violation shows it. */
 export function shown({ lldap }: World): string {
   const { users, groups } = lldap.state;
   const list = (attributes: Map<string, string[]>) => Object.fromEntries(attributes);
   return JSON.stringify({
     users: [...users.values()].map((u) => ({ id: u.id, uuid: u.uuid, email: u.email, name: u.displayName, ...list(u.attributes) })),
-    groups: [...groups.values()].map((g) => ({ id: g.id, uuid: g.uuid, name: g.displayName, members: [...g.members], ...list(g.attributes) })),
+    groups: [...groups.values()].map((g) => ({
+      id: g.id,
+      uuid: g.uuid,
+      name: g.displayName,
+      members: [...g.members],
+      ...list(g.attributes),
+    })),
   });
 }
 
@@ -155,11 +165,13 @@ const plainNumber = (value: string) => (/^[+-]?\d+$/.test(value) ? String(BigInt
 function checkObjects(world: World): void {
   const all = [...world.kube.resources.values()];
   for (const object of world.history.current.objects) {
-    if (object.name === ADMIN || (object.kind === 'LldapGroup' && isBuiltIn(object.name)) || world.ledger.objects.has(object.uuid)) continue;
+    if (object.name === ADMIN || (object.kind === 'LldapGroup' && isBuiltIn(object.name)) || world.ledger.objects.has(object.uuid))
+      continue;
     const asked = all.some((r) => r.kind === object.kind && isAbout(r, object));
     demand(asked, 'nothing is left in lldap that no resource asks for', `${object.kind} ${object.name} (${object.mark})`);
   }
-  for (const pair of world.pairs()) demand(isPairAsked(world, all, pair), 'no membership is left that no resource asks for', textOf(world, pair));
+  for (const pair of world.pairs())
+    demand(isPairAsked(world, all, pair), 'no membership is left that no resource asks for', textOf(world, pair));
   for (const definition of world.definitions()) {
     const [target, name] = definition.split(' ');
     const asked = all.some((r) => r.kind === 'LldapAttributeSchema' && r.spec.target === target && declares(r) === name);
@@ -197,7 +209,7 @@ function textOf({ history }: World, pair: string): string {
 function checkRetries(world: World): void {
   for (const resource of world.kube.resources.values()) {
     const retry = resource.status?.retry;
-    if (!retry || isVirtual(resource, world.book)) continue;
+    if (!retry || isVirtual(resource, world.book) || isLetGo(resource)) continue;
     const about = `${resource.kind} ${refOf(resource)} ${JSON.stringify(retry)}`;
     const alive = world.heldFor(resource, retry.nextTime);
     demand(alive <= 1, 'no resource has more than one live retry', `${about}: ${alive}`);

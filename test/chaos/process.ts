@@ -103,7 +103,10 @@ function handlersOf(process: Process, around: Surroundings): Record<string, Even
   }
 }
 
-function createIo(process: Process, { config, operatorNamespace, scheduler, kube: kubeDouble, lldap: lldapDouble, ...around }: Surroundings): Io {
+function createIo(
+  process: Process,
+  { config, operatorNamespace, scheduler, kube: kubeDouble, lldap: lldapDouble, ...around }: Surroundings,
+): Io {
   const clock = scheduler.clockOf(process);
   const kube = createKube(kubeDouble.connection(process));
   const credentials = async () => lldapDouble.credentials;

@@ -1,8 +1,8 @@
 import type { LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import { fold } from '../local/lldap/definitions.ts';
-import { groupBy, holds } from './model.ts';
 import type { AnyResource } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
+import { groupBy, holds } from './model.ts';
 import { declares, isBuiltIn, isPrivileged, isUntouchable, isVirtual, lower, mayAdopt, ownership, readMark } from './rules.ts';
 import type { World } from './world.ts';
 

@@ -66,7 +66,12 @@ const isUnsettled = ({ metadata, status }: AnyResource) =>
   (metadata.finalizers?.includes(FINALIZER) ?? false) && status?.observedGeneration !== metadata.generation;
 
 /** Whose an object is, as one resource sees it: its own, another's, another installation's or nobody's. */
-export function ownership(object: Identity, self: AnyResource, moment: Moment, book: RuleBook): 'self' | 'foreign' | 'nobody' | AnyResource {
+export function ownership(
+  object: Identity,
+  self: AnyResource,
+  moment: Moment,
+  book: RuleBook,
+): 'self' | 'foreign' | 'nobody' | AnyResource {
   const mark = readMark(object.mark);
   if (mark && mark.instance !== book.instance) return 'foreign';
   if (mark && mark.ref === refOf(self)) return 'self';
@@ -76,8 +81,7 @@ export function ownership(object: Identity, self: AnyResource, moment: Moment, b
     .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid)
     .filter((r) => declares(r) === lower(object.name) || refOf(r) === refOf(self))
     .sort(
-      (a, b) =>
-        a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
+      (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
     );
   const [owner] = recording;
   if (!owner) return 'nobody';

@@ -44,9 +44,12 @@ type Passing =
 type Failing =
   /** The next calls to a service fail. */
   | { do: 'fail'; service: Service; fault: Fault; calls: number }
-  /** A process dies; each call that it had on its way is carried out, or not. */
-  | { do: 'crash'; name: FunctionName; slot: number; seed: number }
-  | { do: 'freeze' | 'thaw' | 'rollout'; name: FunctionName; slot: number }
+  /** After some more has arrived, a process that is at work dies; each call that it had on its way is carried out, or not. */
+  | { do: 'crash'; after: number; pick: number; seed: number }
+  /** After some more, one that is at work gets no answer and no time, until it is thawed. */
+  | { do: 'freeze'; after: number; pick: number; seed: number }
+  | { do: 'thaw'; pick: number }
+  | { do: 'rollout'; name: FunctionName }
   /** The dispatcher of the broker. */
   | { do: 'brokerDies' }
   /** So many changes are not told. */
@@ -54,7 +57,7 @@ type Failing =
   /** One of the events on their way. */
   | { do: 'event'; what: 'drop' | 'repeat' | 'delay'; pick: number }
   /** The broker gives up a request that it waits for, and delivers again. */
-  | { do: 'giveUp'; pick: number }
+  | { do: 'giveUp'; after: number; pick: number; seed: number }
   /** All tokens of the operator's account end. */
   | { do: 'logout' }
   /** The account gets another password; the file follows or goes before, or is right again. */

@@ -1,8 +1,8 @@
 import type { KindName } from '../../shared/kube/resources.ts';
 import { MARK_ATTRIBUTE, REQUESTED_AT } from '../../shared/names.ts';
-import { ADMIN } from './lldap.ts';
 import { type AnyResource, FOREIGN_CONDITION } from './kube.ts';
-import { createRandom } from './random.ts';
+import { ADMIN } from './lldap.ts';
+import { createRandom, type Random } from './random.ts';
 import { declares, lower } from './rules.ts';
 import type { Place, Step, StepOf } from './schedule.ts';
 import { LABELS, type World } from './world.ts';
@@ -16,10 +16,7 @@ export async function take(world: World, step: Step): Promise<void> {
 }
 
 const STEPS: { [Do in Step['do']]: Take<StepOf<Do>> } = {
-  async run(world, { actions, seed }) {
-    const random = createRandom(seed);
-    for (let i = 0; i < actions; i++) if (!(await world.act(random))) return;
-  },
+  run: (world, { actions, seed }) => some(world, actions, createRandom(seed)),
   async until(world, { call }) {
     await world.runUntil(world.scheduler.now, createRandom(0), () =>
       world.scheduler.calls.some((c) => `${c.by.name}/${c.by.slot} ${c.service} ${c.what}`.includes(call)),
@@ -34,26 +31,30 @@ const STEPS: { [Do in Step['do']]: Take<StepOf<Do>> } = {
   fail(world, { service, fault, calls }) {
     world.failing.push({ service, fault, left: calls });
   },
-  crash(world, { name, slot, seed }) {
-    const process = world.find(name, slot);
+  async crash(world, { after, pick, seed }) {
+    const random = createRandom(seed);
+    await some(world, after, random);
+    const process = one(world.busy, pick);
     if (!process) return;
-    world.crash(process, createRandom(seed));
+    world.crash(process, random);
     world.count('process: crash');
   },
-  freeze(world, { name, slot }) {
-    const process = world.find(name, slot);
+  async freeze(world, { after, pick, seed }) {
+    await some(world, after, createRandom(seed));
+    const process = one(world.busy, pick);
     if (!process) return;
     process.frozen = true;
     world.count('process: freeze');
   },
-  thaw(world, { name, slot }) {
-    const process = world.find(name, slot);
+  thaw(world, { pick }) {
+    const process = one(
+      world.processes.filter((p) => p.frozen),
+      pick,
+    );
     if (process) process.frozen = false;
   },
-  rollout(world, { name, slot }) {
-    const process = world.find(name, slot);
-    if (!process) return;
-    world.rollout(process);
+  rollout(world, { name }) {
+    for (const process of world.processes.filter((p) => p.name === name)) world.rollout(process);
     world.count('process: rollout');
   },
   brokerDies(world) {
@@ -65,16 +66,16 @@ const STEPS: { [Do in Step['do']]: Take<StepOf<Do>> } = {
   },
   event(world, { what, pick }) {
     const { queue } = world.broker;
-    const event = queue[pick % Math.max(queue.length, 1)];
+    const event = one(queue, pick);
     if (!event) return;
     if (what === 'drop') queue.splice(queue.indexOf(event), 1);
     if (what === 'delay') event.due = world.scheduler.now + 60_000 * (1 + (pick % 3));
     if (what === 'repeat') queue.push({ ...event, seq: world.scheduler.nextSeq() });
     world.count(`event: ${what}`);
   },
-  giveUp(world, { pick }) {
-    const flights = [...world.broker.inFlight];
-    const flight = flights[pick % Math.max(flights.length, 1)];
+  async giveUp(world, { after, pick, seed }) {
+    await some(world, after, createRandom(seed));
+    const flight = one([...world.broker.inFlight], pick);
     if (!flight) return;
     world.broker.giveUp(flight);
     world.count('broker: gives a request up');
@@ -174,7 +175,8 @@ const STEPS: { [Do in Step['do']]: Take<StepOf<Do>> } = {
   },
   mark(world, { of, name, value }) {
     byHand(world, (directory) => {
-      const change = value === null ? { removeAttributes: [MARK_ATTRIBUTE] } : { insertAttributes: [{ name: MARK_ATTRIBUTE, value: [value] }] };
+      const change =
+        value === null ? { removeAttributes: [MARK_ATTRIBUTE] } : { insertAttributes: [{ name: MARK_ATTRIBUTE, value: [value] }] };
       const { uuid } = of === 'user' ? directory.user(name) : directory.group(groupId(world, name));
       if (of === 'user') directory.updateUser({ id: name, ...change });
       else directory.updateGroup({ id: groupId(world, name), ...change });
@@ -203,6 +205,14 @@ const STEPS: { [Do in Step['do']]: Take<StepOf<Do>> } = {
     });
   },
 };
+
+async function some(world: World, actions: number, random: Random): Promise<void> {
+  for (let i = 0; i < actions; i++) if (!(await world.act(random))) return;
+}
+
+function one<T>(all: readonly T[], pick: number): T | undefined {
+  return all[pick % Math.max(all.length, 1)];
+}
 
 /** What lldap refuses does not happen. */
 function byHand(world: World, work: Parameters<World['lldap']['byHand']>[0], managed = true): void {

@@ -146,9 +146,9 @@ export class World {
     this.processes.push(createProcess(name, slot, skew, this.#around));
   }
 
-  find(name: FunctionName, slot: number): Process | undefined {
-    const alive = this.processes.filter((p) => p.name === name && p.alive);
-    return alive[slot % Math.max(alive.length, 1)];
+  /** Those that wait for an answer. */
+  get busy(): Process[] {
+    return this.processes.filter((p) => this.scheduler.calls.some(({ by }) => by === p));
   }
 
   /** Each call that it had on its way arrives, or never will; another process takes its place. */

@@ -1,0 +1,72 @@
+import { play } from './play.ts';
+import type { Schedule, Step } from './schedule.ts';
+
+/** Every schedule that ever broke a promise, cut down to what it takes. */
+
+const PLAIN: Omit<Schedule, 'steps'> = {
+  processes: 1,
+  skews: [],
+  adoption: 'privileged',
+  maxHeld: 1000,
+  installed: true,
+  phase: 60,
+  calmSeed: 0,
+};
+
+function keepsItsPromises(sentence: string, steps: Step[], settings: Partial<Schedule> = {}): void {
+  it(sentence, () => play({ ...PLAIN, ...settings, steps }).then(() => undefined));
+}
+
+const secret = (at: `${string}/${string}`, k = 'password-1'): Step => ({ do: 'secret', at, data: { k }, labelled: true });
+const ALICE = { username: 'alice', email: 'alice@example.com' };
+const WITH_PASSWORD = { ...ALICE, passwordSecretRef: { name: 's1', key: 'k' } };
+const IGNORED = { ...ALICE, passwordPolicy: 'Ignore' as const };
+
+describe('schedules that once broke a promise', () => {
+  keepsItsPromises('a password that InitialOnly has set is told of in the same words ever after', [
+    { do: 'secret', at: 'a/s1', data: { k: 'password-1' }, labelled: false },
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...WITH_PASSWORD, passwordPolicy: 'InitialOnly' } },
+  ]);
+
+  keepsItsPromises("a group that takes a built-in's name and is deleted leaves nothing of what it was before", [
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team' } },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'lldap_admin' } },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'delete', kind: 'LldapGroup', at: 'a/r1' },
+  ]);
+
+  keepsItsPromises('a group that is renamed before its status could tell of it is not taken by who declares the old name', [
+    { do: 'apply', kind: 'LldapGroup', at: 'op/r1', spec: { displayName: 'ops' } },
+    { do: 'until', call: 'group/0 lldap /auth' },
+    { do: 'apply', kind: 'LldapGroup', at: 'op/r1', spec: { displayName: 'team' } },
+    { do: 'apply', kind: 'LldapGroup', at: 'adm/r1', spec: { displayName: 'ops' } },
+  ]);
+
+  keepsItsPromises('of two that adopt a user at the same moment one is its owner, and the other says Conflict', [
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...IGNORED, deletionPolicy: 'Retain' } },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'delete', kind: 'LldapUser', at: 'a/r1' },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'apply', kind: 'LldapUser', at: 'adm/r1', spec: IGNORED },
+    { do: 'apply', kind: 'LldapUser', at: 'op/r1', spec: { ...IGNORED, displayName: 'Alice' } },
+    { do: 'until', call: 'user/0 lldap updateUser' },
+  ]);
+
+  keepsItsPromises('what is suspended says so, though the event is lost', [
+    { do: 'sourceDown', changes: 1 },
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...IGNORED, suspend: true } },
+  ]);
+
+  keepsItsPromises(
+    'users that waited for the password key go on with the run of startup that makes it',
+    [
+      { do: 'fail', service: 'kube', fault: 'refused', calls: 6 },
+      { do: 'wait', seconds: 1, seed: 0 },
+      secret('a/s1'),
+      { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: WITH_PASSWORD },
+      { do: 'wait', seconds: 400, seed: 0 },
+    ],
+    { installed: false, phase: 285, calmSeed: 14 },
+  );
+});

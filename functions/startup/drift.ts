@@ -57,7 +57,7 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
 }
 
 function inputOf<R extends ResourceOf[KindName]>(resource: R, policy: Policy) {
-  return { resource, draft: (resource.status ?? {}) as NonNullable<R['status']>, policy, full: true };
+  return { resource, draft: (resource.status ?? {}) as NonNullable<R['status']>, policy };
 }
 
 function differs(plan: Plan<unknown>): boolean {

@@ -91,4 +91,4 @@ export interface Kind<K extends KindName, Dependencies, Observed, Step> {
 }
 
 /** What a plan may look at: no clock, no client. */
-export type PlanInput<K extends KindName> = Pick<Work<K>, 'resource' | 'draft' | 'policy' | 'full'>;
+export type PlanInput<K extends KindName> = Pick<Work<K>, 'resource' | 'draft' | 'policy'>;

@@ -8,7 +8,6 @@ const input = (resource: LldapAttributeSchema, created = false) => ({
   resource,
   draft: created ? { created } : {},
   policy: policy(),
-  full: true,
 });
 
 function refusal(spec: Partial<LldapAttributeSchemaSpec>, found: Partial<AttributeDefinition>) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Condition, Retry } from '../../shared/kube/resources.ts';
 import { FINALIZER, REQUESTED_AT } from '../../shared/names.ts';
-import { currentRetry, isSettled, notReadyReason, unhandledToken, waitsForRetry } from '../../shared/reconcile/decide.ts';
+import { currentRetry, hasFinalizer, isSettled, notReadyReason, unhandledToken, waitsForRetry } from '../../shared/reconcile/decide.ts';
 import { condition, READY, user } from './examples.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
@@ -31,6 +31,11 @@ describe('shared/reconcile/decide', () => {
       ],
     };
     for (const [name, [example, is]] of Object.entries(cases)) it(name, () => assert.equal(isSettled(user(example)), is));
+  });
+
+  it('a resource without finalizers has none of ours', () => {
+    const { finalizers: _none, ...metadata } = user().metadata;
+    assert.equal(hasFinalizer({ ...user(), metadata }), false);
   });
 
   describe('a person asks for a look', () => {

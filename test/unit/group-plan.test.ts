@@ -14,7 +14,7 @@ interface Example {
 }
 
 function planned({ resource = group(), observed = {} }: Example) {
-  return plan({ resource, draft: {}, policy: policy(), full: true }, { definitions: new Map(), ...observed });
+  return plan({ resource, draft: {}, policy: policy() }, { definitions: new Map(), ...observed });
 }
 
 function refusal(example: Example) {
@@ -156,7 +156,7 @@ describe('functions/group/plan', () => {
     };
     for (const [name, [observed, spec, deleted]] of Object.entries(cases)) {
       it(name, () => {
-        const input = { resource: group({ spec }), draft: {}, policy: policy(), full: true };
+        const input = { resource: group({ spec }), draft: {}, policy: policy() };
         assert.deepEqual(planDeletion(input, { definitions: new Map(), ...observed }), { steps: deleted ? [{ do: 'delete', id: 7 }] : [] });
       });
     }

@@ -11,7 +11,7 @@ const alice = account();
 const member = account({ groups: [old, crew] });
 const marked = (text: string, groups = [crew]) => account({ groups, attributes: [{ name: 'k8s-owner', value: [text] }] });
 
-const input = (resource: LldapMembership) => ({ resource, draft: {}, policy: policy(), full: true });
+const input = (resource: LldapMembership) => ({ resource, draft: {}, policy: policy() });
 const planned = (observed: Observed, resource = membership()) => plan(input(resource), observed);
 const deletion = (observed: Observed, resource = membership()) => planDeletion(input(resource), observed);
 const of = (groupName: string, namespace: string) => membership({ spec: { groupName }, metadata: { namespace } });

@@ -81,6 +81,23 @@ describe('functions/startup/passwords', () => {
       it(name, async () => assert.deepEqual((await rotated([resource], secrets)).found, looks ? ['team/alice'] : []));
     }
 
+    it('not before it records whom in lldap it is about, or names a Secret', async () => {
+      const { uuid: _uuid, ...status } = aUser('alice').status ?? {};
+      const { passwordSecretRef: _ref, ...spec } = aUser('alice').spec;
+      assert.deepEqual(
+        (
+          await rotated(
+            [
+              { ...aUser('alice'), status },
+              { ...aUser('alice'), spec },
+            ],
+            other,
+          )
+        ).found,
+        [],
+      );
+    });
+
     it('not while it is being deleted', async () => {
       const resource = aUser('alice');
       resource.metadata.deletionTimestamp = '2026-03-01T11:00:00Z';

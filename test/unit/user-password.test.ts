@@ -66,7 +66,7 @@ describe('functions/user/password', () => {
       it(name, () => {
         const resource = user({ spec: passwordPolicy ? { passwordPolicy } : {} });
         const observed: Observed = { definitions: new Map(), ...(found && { account: found }), ...(password && { password }) };
-        const decided = decidePassword({ resource, draft, policy: policy(), full: true }, observed);
+        const decided = decidePassword({ resource, draft, policy: policy() }, observed);
         assert.equal(decided.unmet, undefined);
         assert.deepEqual(
           decided.steps,
@@ -78,7 +78,7 @@ describe('functions/user/password', () => {
     for (const [name, found] of Object.entries({ 'a new user': undefined, 'a user that is there': dated(SET) })) {
       it(`waited for where its Secret is missing, and ${name} is not held up by it`, () => {
         const observed: Observed = { definitions: new Map(), password: absent, ...(found && { account: found }) };
-        const decided = decidePassword({ resource: user(), draft: {}, policy: policy(), full: true }, observed);
+        const decided = decidePassword({ resource: user(), draft: {}, policy: policy() }, observed);
         assert.deepEqual(decided, { steps: [], unmet: missing });
       });
     }

@@ -22,7 +22,7 @@ interface Example {
 }
 
 function planned({ resource = user({ spec: NO_PASSWORD }), observed = {}, draft = {} }: Example) {
-  return plan({ resource, draft, policy: policy(), full: true }, { definitions: new Map(), ...observed });
+  return plan({ resource, draft, policy: policy() }, { definitions: new Map(), ...observed });
 }
 
 function refusal(example: Example) {
@@ -211,12 +211,21 @@ describe('functions/user/plan', () => {
     });
   });
 
+  it('an e-mail that the user has is no other’s, whatever lldap said a moment ago', () => {
+    const found = account({ email: 'ALICE@example.com', displayName: 'B' });
+    const resource = user({ spec: { ...NO_PASSWORD, email: 'alice@example.com' } });
+    const emailHolder = { id: 'bob', owner: 'managed by no resource' };
+    assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS, emailHolder } }), [
+      { do: 'update', change: { email: 'alice@example.com' }, origin: 'created' },
+    ]);
+  });
+
   describe('a user whose resource is deleted', () => {
     const owner = (origin: 'created' | 'adopted'): Owner => ({ who: 'self', origin, marked: true });
     const admin = account({ groups: [groupAccount({ displayName: 'lldap_admin' })] });
     const deletion = (observed: Partial<Observed>, spec: Partial<LldapUserSpec> = {}, namespace = 'team') =>
       planDeletion(
-        { resource: user({ spec, metadata: { namespace } }), draft: {}, policy: policy(), full: true },
+        { resource: user({ spec, metadata: { namespace } }), draft: {}, policy: policy() },
         { definitions: new Map(), ...observed },
       );
 

@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { stringify } from 'yaml';
 import { loadConfig } from '../../shared/config.ts';
 import { type Broker, BrokerError } from '../../shared/events/broker.ts';
 import type { EventTarget, SweepMode } from '../../shared/events/parse.ts';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
-import type { CommonStatus, Condition, KindName, ResourceOf } from '../../shared/kube/resources.ts';
-import { PLURALS } from '../../shared/kube/resources.ts';
+import type { KindName } from '../../shared/kube/resources.ts';
 import type { Credentials } from '../../shared/lldap/session.ts';
-import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
 import type { Occasion } from '../../shared/reconcile/engine.ts';
 import type { Report } from '../../shared/reconcile/pass.ts';
 import type { Answer } from '../../shared/server.ts';
@@ -17,6 +14,7 @@ import type { Cluster } from '../local/kube/cluster.ts';
 import { sharedCluster } from '../local/kube/shared.ts';
 import { type Entry, type LocalLldap, startLldap } from '../local/lldap/start.ts';
 import { createFunctions, FUNCTIONS, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
+import { createPerson, type Person } from './person.ts';
 import { grantRights } from './rights.ts';
 import { TestClock } from './test-clock.ts';
 
@@ -25,7 +23,7 @@ import { TestClock } from './test-clock.ts';
  * local lldap. The broker is a list: a test sees what was posted, and delivers it when it wants to. Time stands still
  * unless a test moves it.
  */
-export interface Harness {
+export interface Harness extends Person {
   cluster: Cluster;
   lldap: LocalLldap;
   clock: TestClock;
@@ -47,15 +45,6 @@ export interface Harness {
   interfere: (by: string, request: KubeRequest) => Promise<void>;
   /** What every function logged, at level debug. */
   logs: string[];
-  create<K extends KindName>(kind: K, name: string, spec: ResourceOf[K]['spec'], options?: CreateOptions): Promise<ResourceOf[K]>;
-  secret(name: string, data: Record<string, string>, options?: { namespace?: string; labels?: Record<string, string> }): Promise<void>;
-  get<K extends KindName>(kind: K, name: string, namespace?: string): Promise<ResourceOf[K]>;
-  exists(kind: KindName, name: string, namespace?: string): Promise<boolean>;
-  /** Merge-patches the resource as a person would. */
-  edit<K extends KindName>(kind: K, name: string, patch: object, namespace?: string): Promise<ResourceOf[K]>;
-  /** Merge-patches its status, as a restored backup or another controller would. */
-  editStatus<K extends KindName>(kind: K, name: string, status: object, namespace?: string): Promise<ResourceOf[K]>;
-  remove(kind: KindName, name: string, namespace?: string): Promise<void>;
   /** One event for a resource as the function answers it. */
   deliver(kind: KindName, name: string, occasion?: Delivery): Promise<Answer>;
   /** One event for a resource, answered with what the pass found and did. */
@@ -67,16 +56,12 @@ export interface Harness {
   /** Moves time on to the next retry and delivers what is due then; says whether there was one. */
   nextRetry(): Promise<boolean>;
   startup(mode?: SweepMode): ReturnType<Functions['startup']>;
-  /** Ready's condition. */
-  ready(kind: KindName, name: string, namespace?: string): Promise<Condition>;
-  condition(kind: KindName, name: string, type: string, namespace?: string): Promise<Condition | undefined>;
   /** Functions that remember nothing, as after a restart. */
   restart(): Promise<void>;
   /** A second process of each function beside the first. */
   another(): Functions;
   /** What `work` asked of the API server and of lldap. */
   cost(work: () => Promise<unknown>): Promise<Cost>;
-  events(name: string, namespace?: string): Promise<{ reason: string; note: string; type: string }[]>;
   /** Ends all. @throws AssertionError when a function was refused a call for want of a right, or said a password or token. */
   close(): Promise<void>;
 }
@@ -86,12 +71,6 @@ export type Delivery = Occasion & { namespace?: string; signal?: AbortSignal; by
 export interface Posted {
   target: EventTarget;
   notBefore?: string;
-}
-
-export interface CreateOptions {
-  namespace?: string;
-  labels?: Record<string, string>;
-  annotations?: Record<string, string>;
 }
 
 export interface Cost {
@@ -150,14 +129,8 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
   let functions = createFunctions(options);
   const others: Functions[] = [];
 
-  const path = (kind: KindName, name: string, ns: string) => `/apis/${API_VERSION}/namespaces/${ns}/${PLURALS[kind]}${name && `/${name}`}`;
-  const ask = async <T>(method: string, url: string, body?: unknown, contentType = 'application/json'): Promise<T> => {
-    const answer = await cluster.request(method, url, body === undefined ? {} : { body, contentType });
-    if (answer.code >= 400) throw new Error(`${method} ${url}: ${JSON.stringify(answer.body)}`);
-    return answer.body as T;
-  };
-
   const harness: Harness = {
+    ...createPerson(cluster, namespace, instance, secrets),
     cluster,
     lldap,
     clock,
@@ -172,23 +145,6 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
     },
     interfere: async () => {},
     logs: [],
-    create: (kind, name, spec, { namespace: ns = namespace, labels, annotations } = {}) => {
-      const metadata = { name, namespace: ns, labels: { [INSTANCE_LABEL]: instance, ...labels }, ...(annotations && { annotations }) };
-      return ask('POST', path(kind, '', ns), { apiVersion: API_VERSION, kind, metadata, spec });
-    },
-    async secret(name, data, { namespace: ns = namespace, labels = { [INSTANCE_LABEL]: instance } } = {}) {
-      for (const value of Object.values(data)) if (value.length > 5) secrets.add(value);
-      const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
-      const manifest = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: ns, labels }, data: Object.fromEntries(encoded) };
-      const url = `/api/v1/namespaces/${ns}/secrets/${name}?fieldManager=person&force=true`;
-      await ask('PATCH', url, stringify(manifest), 'application/apply-patch+yaml');
-    },
-    get: (kind, name, ns = namespace) => ask('GET', path(kind, name, ns)),
-    exists: async (kind, name, ns = namespace) => (await cluster.request('GET', path(kind, name, ns))).code === 200,
-    edit: (kind, name, patch, ns = namespace) => ask('PATCH', path(kind, name, ns), patch, 'application/merge-patch+json'),
-    editStatus: (kind, name, status, ns = namespace) =>
-      ask('PATCH', `${path(kind, name, ns)}/status`, { status }, 'application/merge-patch+json'),
-    remove: async (kind, name, ns = namespace) => void (await ask('DELETE', path(kind, name, ns))),
     deliver(
       kind,
       name,
@@ -215,15 +171,6 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       return true;
     },
     startup: (mode = 'sweep') => functions.startup(mode),
-    async ready(kind, name, ns = namespace) {
-      const ready = await harness.condition(kind, name, 'Ready', ns);
-      if (!ready) throw new Error(`${kind} ${name} has no condition Ready`);
-      return ready;
-    },
-    async condition(kind, name, type, ns = namespace) {
-      const status: CommonStatus | undefined = (await harness.get(kind, name, ns)).status;
-      return status?.conditions?.find((c) => c.type === type);
-    },
     async restart() {
       await functions.close();
       functions = createFunctions(options);
@@ -238,11 +185,6 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       await lldap.forget();
       await work();
       return costOf(calls.slice(from), await lldap.asked(), lldap.admin.username);
-    },
-    async events(name, ns = namespace) {
-      const url = `/apis/events.k8s.io/v1/namespaces/${ns}/events`;
-      const { items } = await ask<{ items: { reason: string; note: string; type: string; regarding: { name: string } }[] }>('GET', url);
-      return items.filter((e) => e.regarding.name === name);
     },
     async close() {
       for (const one of [functions, ...others]) await one.close();

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { LldapMembershipSpec } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type CreateOptions, type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './harness.ts';
+import type { CreateOptions } from './person.ts';
 
 describe('LldapMembership', () => {
   let h: Harness;

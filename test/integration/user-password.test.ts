@@ -3,7 +3,8 @@ import { KubeError } from '../../shared/kube/errors.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
 import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type CreateOptions, type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './harness.ts';
+import type { CreateOptions } from './person.ts';
 
 describe('Passwords', () => {
   let h: Harness;

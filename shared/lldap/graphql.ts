@@ -35,11 +35,11 @@ export function createCall({ http, session, logger }: { http: Http; session: Ses
   return async (operation, variables = {}) => {
     const token = await session.token();
     try {
-      return await attempt(operation, variables, token);
+      return await attempt(operation, variables, withRights(session, token));
     } catch (error) {
       if (!isKind(error, 'unauthenticated') && !isKind(error, 'unauthorized')) throw error;
     }
-    const fresh = await session.renew(token);
+    const fresh = withRights(session, await session.renew(token));
     try {
       return await attempt(operation, variables, fresh);
     } catch (error) {
@@ -47,6 +47,15 @@ export function createCall({ http, session, logger }: { http: Http; session: Ses
       throw error;
     }
   };
+}
+
+/**
+ * lldap does not refuse everything to who is no administrator: it answers without what is hidden, such as our mark,
+ * which then looks as if it were not there.
+ */
+function withRights(session: Session, token: string): string {
+  if (session.lacksRights(token)) throw new LldapError('unauthorized', "the operator's account is not in lldap_admin");
+  return token;
 }
 
 export function isKind(error: unknown, kind: LldapError['kind']): boolean {

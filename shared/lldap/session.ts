@@ -18,6 +18,8 @@ export interface Session {
   renew(stale: string): Promise<string>;
   /** A new login with the credentials as they are now, whatever is remembered; answers the groups that lldap sees us in. */
   login(): Promise<string[]>;
+  /** Whether the token says that its owner was no administrator when it was made. */
+  lacksRights(token: string): boolean;
   /** Makes the next token come from a login: lldap did not accept this one, which it had just given. */
   forget(refused: string): void;
 }
@@ -34,7 +36,8 @@ interface Token {
   jwt: string;
   /** By the monotonic clock: lldap's wall clock may differ from ours. */
   renewAt: number;
-  groups: string[];
+  /** Unknown where the token is of another shape. */
+  groups: string[] | undefined;
 }
 
 /** A token is renewed when this part of its life is over. */
@@ -56,7 +59,7 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
   const remember = (jwt: string): Token => {
     const claims = readClaims(jwt);
     const life = claims === undefined ? Number.POSITIVE_INFINITY : (claims.exp - claims.iat) * 1000;
-    token = { jwt, renewAt: clock.monotonic() + life * RENEW_AT, groups: claims?.groups ?? [] };
+    token = { jwt, renewAt: clock.monotonic() + life * RENEW_AT, groups: claims?.groups };
     return token;
   };
 
@@ -111,8 +114,9 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
     },
     async login() {
       refused = undefined;
-      return (await login()).groups;
+      return (await login()).groups ?? [];
     },
+    lacksRights: (jwt) => token?.jwt === jwt && token.groups !== undefined && !token.groups.includes('lldap_admin'),
     forget(refusedToken) {
       if (token?.jwt !== refusedToken) return;
       token = undefined;

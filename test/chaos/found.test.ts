@@ -69,4 +69,13 @@ describe('schedules that once broke a promise', () => {
     ],
     { installed: false, phase: 285, calmSeed: 14 },
   );
+
+  keepsItsPromises("a hidden definition is not taken for gone while the operator's account lacks its rights", [
+    { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r1', spec: { attributeName: 'shoe', attributeType: 'Integer', target: 'User' } },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'demote' },
+    { do: 'logout' },
+    { do: 'delete', kind: 'LldapAttributeSchema', at: 'a/r1' },
+    { do: 'wait', seconds: 1, seed: 0 },
+  ]);
 });

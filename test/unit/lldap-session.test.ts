@@ -63,7 +63,7 @@ describe('the session with lldap', () => {
 
   it('renews a token before it expires, unasked', async () => {
     const jwt = (name: string, life: number) =>
-      `x.${Buffer.from(JSON.stringify({ iat: 1000, exp: 1000 + life, groups: [], name })).toString('base64url')}.x`;
+      `x.${Buffer.from(JSON.stringify({ iat: 1000, exp: 1000 + life, groups: ['lldap_admin'], name })).toString('base64url')}.x`;
     const seen: string[] = [];
     const server = createServer((request, response) => {
       const tokens = {

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { type Ended, NOWHERE, useBundle } from './bundle.ts';
+
+describe('the command of the Jobs', () => {
+  const { run, end, serve } = useBundle();
+
+  async function call(
+    args: string[],
+    answer: (response: ServerResponse) => void,
+  ): Promise<Ended & { asked: [IncomingHttpHeaders, string][] }> {
+    const asked: [IncomingHttpHeaders, string][] = [];
+    const startup = await serve(async (request, response) => {
+      let body = '';
+      for await (const chunk of request) body += chunk;
+      asked.push([request.headers, body]);
+      answer(response);
+    });
+    return { ...(await end(run(['call', ...args], { STARTUP_URL: startup }))), asked };
+  }
+
+  it('asks startup for a run of its mode, shows the summary and ends with 0', async () => {
+    const { asked, ...ended } = await call(['full'], (response) => response.writeHead(200).end('{"ok":true}'));
+    assert.deepEqual(ended, { code: 0, stdout: '{"ok":true}\n', stderr: '' });
+    const [[headers, body]] = asked as [[IncomingHttpHeaders, string]];
+    assert.equal(body, '{"mode":"full"}');
+    assert.deepEqual(
+      [headers['ce-type'], headers['ce-specversion'], headers.prefer, headers['content-type']],
+      ['com.lukidoescode.lldap-operator.startup', '1.0', 'return=representation', 'application/json'],
+    );
+  });
+
+  it('asks for a sweep when no mode is given', async () => {
+    const { asked } = await call([], (response) => response.writeHead(200).end('{}'));
+    assert.equal(asked[0]?.[1], '{"mode":"sweep"}');
+  });
+
+  it('fails, visibly, when startup did', async () => {
+    const { code, stdout } = await call([], (response) => response.writeHead(503).end('{"ok":false,"problems":["lldap does not answer"]}'));
+    assert.deepEqual([code, stdout], [1, '{"ok":false,"problems":["lldap does not answer"]}\n']);
+  });
+
+  it('fails, visibly, when startup does not answer', async () => {
+    assert.deepEqual(await end(run(['call'], { STARTUP_URL: `http://${NOWHERE}/` })), {
+      code: 1,
+      stdout: '',
+      stderr: 'startup did not answer: no connection (ECONNREFUSED)\n',
+    });
+  });
+
+  it('needs an address', async () => {
+    assert.deepEqual(await end(run(['call'], {})), {
+      code: 1,
+      stdout: '',
+      stderr: 'STARTUP_URL is not set: give the address of the startup function.\n',
+    });
+  });
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { createLog } from '../../shared/log.ts';
+import { type Answer, type EventContext, serve } from '../../shared/server.ts';
+import { useServers } from './servers.ts';
+
+describe('shared/server, at its ends:', () => {
+  const { answering, send, start } = useServers();
+
+  describe('told to stop, the server', () => {
+    /** A request whose end the test decides. */
+    async function underWay() {
+      const asked = Promise.withResolvers<EventContext>();
+      const end = Promise.withResolvers<Answer>();
+      const server = await start(async (_event, context) => {
+        asked.resolve(context);
+        return end.promise;
+      });
+      const reply = send(server.port);
+      return { server, reply, end, context: await asked.promise };
+    }
+
+    it('finishes what is under way, tells it, and ends', async () => {
+      const { server, reply, end, context } = await underWay();
+      assert.equal(context.stopping.aborted, false);
+      server.stop();
+      assert.equal(context.stopping.aborted, true);
+      await assert.rejects(send(server.port), { code: 'ECONNREFUSED' });
+      end.resolve({ status: 204 });
+      const { status, headers } = await reply;
+      assert.deepEqual([status, headers.connection], [204, 'close']);
+      await server.closed;
+    });
+
+    it('ends, too, when what was under way fails', async () => {
+      const { server, reply, end } = await underWay();
+      server.stop();
+      end.reject(new Error('unforeseen'));
+      assert.equal((await reply).status, 500);
+      await server.closed;
+    });
+
+    it('ends although connections are idle', async () => {
+      const server = await answering({ status: 204 });
+      await send(server.port);
+      server.stop();
+      await server.closed;
+    });
+
+    it('may be told twice', async () => {
+      const server = await answering({ status: 204 });
+      server.stop();
+      server.stop();
+      await server.closed;
+    });
+  });
+
+  it('does not start on a port that another has', async () => {
+    const { port } = await answering({ status: 204 });
+    await assert.rejects(serve({ port, log: createLog('error', () => {}), routes: {} }), { code: 'EADDRINUSE' });
+  });
+});

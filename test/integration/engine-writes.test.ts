@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import { FINALIZER } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import type { Functions } from './functions.ts';
 import { type Harness, startHarness } from './harness.ts';
 
 const isStatusOf = (name: string, { method, path }: KubeRequest) => method === 'PATCH' && path.includes(`/${name}/status`);
@@ -94,106 +92,6 @@ describe('Writes to the API server', () => {
     assert.equal((await h.reconcile('LldapUser', 'unheard', {})).ready, true);
   });
 
-  it('a resource that is gone by the time of its status leaves no orphan in lldap', async () => {
-    const vanish = (kind: 'LldapUser' | 'LldapGroup', name: string) => async (_by: string, request: KubeRequest) => {
-      if (!isStatusOf(name, request)) return;
-      await h.edit(kind, name, { metadata: { finalizers: null } });
-      await h.remove(kind, name);
-    };
-    await h.create('LldapUser', 'vanishing', plain('vanishing'));
-    h.interfere = vanish('LldapUser', 'vanishing');
-    assert.equal((await h.reconcile('LldapUser', 'vanishing', {})).result, 'gone');
-    assert.equal(
-      (await h.lldap.users()).some(({ id }) => id === 'vanishing'),
-      false,
-    );
-    await h.create('LldapGroup', 'vanishing', { displayName: 'Vanishing' });
-    h.interfere = vanish('LldapGroup', 'vanishing');
-    assert.equal((await h.reconcile('LldapGroup', 'vanishing', {})).result, 'gone');
-    assert.equal(
-      (await h.lldap.groups()).some(({ displayName }) => displayName === 'Vanishing'),
-      false,
-    );
-  });
-
-  it('a resource that was taken over as it was, and is gone by the time of its status, loses nothing in lldap', async () => {
-    await h.lldap.edit('mutation { createUser(user: {id: "veteran", email: "veteran@example.com"}) { id } }');
-    await h.create('LldapUser', 'veteran', plain('veteran'), { namespace: h.operatorNamespace });
-    h.interfere = async (_by, request) => {
-      if (!isStatusOf('veteran', request)) return;
-      await h.edit('LldapUser', 'veteran', { metadata: { finalizers: null } }, h.operatorNamespace);
-      await h.remove('LldapUser', 'veteran', h.operatorNamespace);
-    };
-    await h.reconcile('LldapUser', 'veteran', { namespace: h.operatorNamespace });
-    assert.equal(
-      (await h.lldap.users()).some(({ id }) => id === 'veteran'),
-      true,
-    );
-  });
-
-  it('a resource that was edited and then vanished within a pass leaves no orphan either', async () => {
-    await h.create('LldapGroup', 'fleeting', { displayName: 'Fleeting' });
-    let writes = 0;
-    h.interfere = async (_by, request) => {
-      if (!isStatusOf('fleeting', request)) return;
-      if (writes++ === 0) await h.edit('LldapGroup', 'fleeting', { metadata: { annotations: { edited: 'yes' } } });
-      else {
-        await h.edit('LldapGroup', 'fleeting', { metadata: { finalizers: null } });
-        await h.remove('LldapGroup', 'fleeting');
-      }
-    };
-    assert.equal((await h.reconcile('LldapGroup', 'fleeting', {})).result, 'gone');
-    assert.equal(
-      (await h.lldap.groups()).some(({ displayName }) => displayName === 'Fleeting'),
-      false,
-    );
-  });
-
-  it('lldap is down when the creation of a gone resource is to be undone: it is said in the log, and nothing is redelivered', async () => {
-    await h.create('LldapUser', 'orphan', plain('orphan'));
-    h.interfere = async (_by, request) => {
-      if (!isStatusOf('orphan', request)) return;
-      await h.lldap.fault({ kind: 'status', status: 503 });
-      await h.edit('LldapUser', 'orphan', { metadata: { finalizers: null } });
-      await h.remove('LldapUser', 'orphan');
-    };
-    assert.equal((await h.reconcile('LldapUser', 'orphan', {})).result, 'gone');
-    assert.ok(h.logs.some((line) => line.includes('"level":"error"') && line.includes('orphan')));
-  });
-
-  it('a resource that was deleted and created again within a pass is reconciled as the new one', async () => {
-    await h.create('LldapUser', 'twice', await withPassword('twice'));
-    let once = true;
-    h.interfere = async (_by, request) => {
-      if (!isStatusOf('twice', request) || !once) return;
-      once = false;
-      await h.edit('LldapUser', 'twice', { metadata: { finalizers: null } });
-      await h.remove('LldapUser', 'twice');
-      await h.create('LldapUser', 'twice', { ...(await withPassword('twice')), firstName: 'Second' });
-    };
-    await h.reconcile('LldapUser', 'twice', {});
-    const { status, metadata } = await h.get('LldapUser', 'twice');
-    assert.deepEqual(metadata.finalizers, [FINALIZER]);
-    assert.equal((await h.ready('LldapUser', 'twice')).status, 'True');
-    assert.ok(status?.passwordHash);
-    assert.equal((await h.lldap.users()).find(({ id }) => id === 'twice')?.attributes.first_name?.[0], 'Second');
-  });
-
-  it('a resource that is deleted within a pass is deleted by that pass, with what it had made', async () => {
-    await h.create('LldapUser', 'short-lived', plain('short-lived'));
-    let once = true;
-    h.interfere = async (_by, request) => {
-      if (!isStatusOf('short-lived', request) || !once) return;
-      once = false;
-      await h.remove('LldapUser', 'short-lived');
-    };
-    assert.equal((await h.reconcile('LldapUser', 'short-lived', {})).result, 'deleted');
-    assert.equal(
-      (await h.lldap.users()).some(({ id }) => id === 'short-lived'),
-      false,
-    );
-  });
-
   it("another controller's finalizer and condition survive ours coming and going", async () => {
     await h.create('LldapUser', 'shared', plain('shared'));
     const theirs = 'example.com/theirs';
@@ -253,92 +151,5 @@ describe('Writes to the API server', () => {
     const { status } = await h.get('LldapUser', 'a-name');
     assert.equal(status?.nameKey, 'another.name');
     assert.equal((await h.lldap.users()).find(({ id }) => id === 'another.name')?.uuid, status?.uuid);
-  });
-});
-
-describe('Two processes on one resource', () => {
-  let h: Harness;
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(() => {
-    h.interfere = async () => {};
-  });
-  after(() => h.close());
-
-  it('twenty copies of one event over three processes at once have one effect, and the status does not flap', async () => {
-    await h.secret('many', { password: 'many has a password' });
-    const spec = { username: 'many', email: 'many@example.com', passwordSecretRef: { name: 'many', key: 'password' } };
-    const object = await h.create('LldapUser', 'many', spec);
-    const processes = [h.another(), h.another(), h.another()];
-    const cost = await h.cost(async () => {
-      const copies = Array.from({ length: 20 }, (_, i) =>
-        h.deliver('LldapUser', 'many', { object, ...(processes[i % 3] && { by: processes[i % 3] }) }),
-      );
-      const answers = await Promise.all(copies);
-      // Who met others' writes three times in one pass asks the broker to come again.
-      for (const answer of answers) if (answer.status !== 200) await h.deliver('LldapUser', 'many', { object });
-    });
-    assert.deepEqual(cost.mutations, ['createUser many']);
-    assert.equal((await h.ready('LldapUser', 'many')).status, 'True');
-    assert.equal((await h.events('many')).length, 1);
-    assert.equal(await h.lldap.check('many', 'many has a password'), true);
-    const before = await h.get('LldapUser', 'many');
-    for (const by of processes) await h.deliver('LldapUser', 'many', { by, full: true });
-    assert.equal((await h.get('LldapUser', 'many')).metadata.resourceVersion, before.metadata.resourceVersion);
-  });
-
-  /** Two processes update one user; the one with the older spec writes to lldap last. */
-  const race = async (name: string): Promise<{ slow: Functions; older: Promise<unknown> }> => {
-    await h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore' });
-    await h.reconcile('LldapUser', name);
-    const [slow, quick] = [h.another(), h.another()];
-    await h.edit('LldapUser', name, { spec: { firstName: 'Older' } });
-    await h.lldap.fault({ kind: 'slow', ms: 400, only: { operation: 'updateUser', id: name }, times: 1 });
-    await h.lldap.forget();
-    const older = h.deliver('LldapUser', name, { by: slow });
-    while (!(await h.lldap.asked()).some(({ operation }) => operation === 'user')) await sleep(5);
-    await h.edit('LldapUser', name, { spec: { firstName: 'Newer' } });
-    await h.deliver('LldapUser', name, { by: quick });
-    return { slow, older };
-  };
-  const firstName = async (name: string) => (await h.lldap.users()).find(({ id }) => id === name)?.attributes.first_name?.[0];
-
-  it('one makes a group by the older name, the other by the newer: one group stays, by the newer name', async () => {
-    const [slow, quick] = [h.another(), h.another()];
-    await h.create('LldapGroup', 'double', { displayName: 'older' });
-    await h.lldap.fault({ kind: 'slow', ms: 400, only: { operation: 'createGroupWithDetails', id: 'older' }, times: 1 });
-    const older = h.deliver('LldapGroup', 'double', { by: slow });
-    while (!(await h.get('LldapGroup', 'double')).metadata.finalizers) await sleep(5);
-    await h.edit('LldapGroup', 'double', { spec: { displayName: 'newer' } });
-    await h.deliver('LldapGroup', 'double', { by: quick });
-    await older;
-    await h.reconcile('LldapGroup', 'double');
-    assert.deepEqual(
-      (await h.lldap.groups()).filter(({ attributes }) => attributes['k8s-owner']).map(({ displayName }) => displayName),
-      ['newer'],
-    );
-    assert.equal((await h.ready('LldapGroup', 'double')).status, 'True');
-  });
-
-  it('the one with the older spec is the slower: the newer spec wins in lldap', async () => {
-    const { older } = await race('old');
-    await older;
-    assert.equal(await firstName('old'), 'Newer');
-    const { status, metadata } = await h.get('LldapUser', 'old');
-    assert.equal(status?.observedGeneration, metadata.generation);
-  });
-
-  it('the one with the older spec is the slower, and cannot write its status: with the redelivery the newer spec wins', async () => {
-    let failing = true;
-    h.interfere = async (_by, request) => {
-      if (isStatusOf('older', request) && failing && (await firstName('older')) === 'Older') throw new KubeError(0, 'connection refused');
-    };
-    const { slow, older } = await race('older');
-    await older;
-    failing = false;
-    await h.deliver('LldapUser', 'older', { by: slow });
-    assert.equal(await firstName('older'), 'Newer');
   });
 });

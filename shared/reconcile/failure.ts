@@ -45,8 +45,13 @@ export function toFailure(error: unknown): Failure {
 
 function fromLldap(error: LldapError): Failure {
   switch (error.kind) {
-    case 'unavailable':
     case 'notFound':
+      return new Failure(
+        'Unavailable',
+        'LldapUnavailable',
+        `What this pass had just read is gone from lldap, or was never there (${error.message}); it is tried again by itself.`,
+      );
+    case 'unavailable':
       return new Failure(
         'Unavailable',
         'LldapUnavailable',

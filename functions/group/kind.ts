@@ -47,10 +47,10 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     // A name that was declared in vain stands in the status, too: what lldap had is known only where it was changed.
     const former = new Set([formerName ?? name, resource.status?.nameKey ?? name]);
     former.delete(name);
-    if (gone) return [...(await joinedBy(io, { groupKey: name }, () => true)), ...(await contenders(io, resource, name))];
-    if (!becameReady && former.size === 0 && resource.status?.uuid === draft.uuid) return [];
-    const woken = await joinedBy(io, { groupKey: name }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== draft.uuid);
-    for (const key of former) woken.push(...(await joinedBy(io, { groupKey: key }, () => true)), ...(await contenders(io, resource, key)));
+    if (!gone && !becameReady && former.size === 0 && resource.status?.uuid === draft.uuid) return [];
+    const woken = gone ? [] : await joinedBy(io, { groupKey: name }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== draft.uuid);
+    for (const key of gone ? [name, ...former] : former)
+      woken.push(...(await joinedBy(io, { groupKey: key }, () => true)), ...(await contenders(io, resource, key)));
     return woken;
   },
 };

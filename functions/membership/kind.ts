@@ -1,19 +1,22 @@
 import type { LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
-import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
+import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { isReady } from '../../shared/reconcile/decide.ts';
 import { notReady } from '../../shared/reconcile/failure.ts';
 import { isJoinedStale } from '../../shared/reconcile/joined.ts';
 import type { Kind, Work } from '../../shared/reconcile/kind.ts';
 import { declares } from '../../shared/reconcile/lookup.ts';
+import { markOf } from '../../shared/reconcile/mark.ts';
 import { foldGroupName, isBuiltInGroup, membershipKeys, refOf, virtualGroupName } from '../../shared/reconcile/names.ts';
+import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { wake } from '../../shared/reconcile/settle.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import { claimants, joinedOf, type Observed, plan, planDeletion, refuse, type Step } from './plan.ts';
 
 type MembershipWork = Work<'LldapMembership'>;
 
-/** The group's resource, where one declares the name; the user is found in lldap by its name. */
+/** The resources that declare the names, where such are Ready. */
 interface Dependencies {
+  user: LldapUser | undefined;
   group: LldapGroup | undefined;
 }
 
@@ -51,13 +54,15 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
         'DependencyNotReady',
         `lldap has no group ${groupName}, and no LldapGroup is about to make it; create one, or correct spec.groupName.`,
       );
-    return { group };
+    return { user, group };
   },
-  async observe(work, { group: resource }) {
+  async observe(work, { user, group: resource }) {
     const { io } = work;
     const { groupName } = work.resource.spec;
     const account = await io.lldap.user(membershipKeys(work.resource).userKey);
     const group = resource ? await recordedGroup(io, resource) : await findGroup(io, groupName);
+    const declared = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
+    if (!declared) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
     return { ...(account && { account }), ...(group && { group }), ...(account && (await stillJoined(work, account, group))) };
   },
   plan,
@@ -110,14 +115,24 @@ function readyOne<R extends LldapUser | LldapGroup>(declaring: readonly R[], wha
   return ready;
 }
 
-async function findGroup(io: MembershipWork['io'], name: string): Promise<LldapGroupRef | undefined> {
+async function findGroup(io: MembershipWork['io'], name: string): Promise<LldapGroupAccount | undefined> {
   return (await io.lookup.groups()).find((g) => foldGroupName(g.displayName) === foldGroupName(name));
 }
 
 /** The group that a resource records, if lldap still means it by that id: after a restore it may be a stranger's. */
-async function recordedGroup(io: MembershipWork['io'], { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
+async function recordedGroup(io: MembershipWork['io'], { status }: LldapGroup): Promise<LldapGroupAccount | undefined> {
   const group = status?.groupId === undefined ? undefined : await io.lldap.group(status.groupId);
   return group?.uuid === status?.uuid ? group : undefined;
+}
+
+/** The resource that an object's mark names: it may have made the object, and not told yet in its status. */
+async function markedFor(
+  { io, policy }: MembershipWork,
+  kind: 'LldapUser' | 'LldapGroup',
+  object: LldapAccount | LldapGroupAccount | undefined,
+): Promise<LldapUser | LldapGroup | undefined> {
+  const mark = object && markOf(object);
+  return mark?.instance === policy.instance ? io.lookup.get(kind, mark.namespace, mark.name) : undefined;
 }
 
 /** What was joined before, if it is another group than `group` and the user is still in it. */

@@ -1,5 +1,5 @@
 import type { LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
-import { isReady } from './decide.ts';
+import { condition, isReady } from './decide.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldGroupName } from './names.ts';
 
@@ -15,7 +15,7 @@ export interface Parties {
 
 /**
  * Whether what a membership had joined is no longer what its names mean: the resource that declares a name
- * records another object, or the one that records the joined group declares another name.
+ * records another object or is no more, or the one that records the joined group declares another name.
  */
 export function isJoinedStale(membership: LldapMembership, { users, groups, joinedGroups }: Parties): boolean {
   const joined = membership.status?.joined;
@@ -23,8 +23,22 @@ export function isJoinedStale(membership: LldapMembership, { users, groups, join
   const speaks = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.status?.uuid !== undefined;
   const groupKey = foldGroupName(membership.spec.groupName);
   return (
+    isOtherwiseDeclared(membership, users, groups) ||
     users.some((u) => speaks(u) && u.status?.uuid !== joined.userUuid) ||
     groups.some((g) => speaks(g) && (g.status?.uuid !== joined.groupUuid || g.status?.groupId !== joined.groupId)) ||
     joinedGroups.some((g) => isReady(g) && declaredName(g) !== groupKey)
   );
+}
+
+/** What resources declared is missed when they are gone; so it must be known whether they did. */
+function isOtherwiseDeclared(membership: LldapMembership, users: readonly LldapUser[], groups: readonly LldapGroup[]): boolean {
+  const isThere = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.metadata.deletionTimestamp === undefined;
+  switch (condition(membership.status, 'DependenciesReady')?.reason) {
+    case 'DependenciesReady':
+      return !(users.some(declares) && groups.some(declares));
+    case 'FoundInLldap':
+      return users.some(isThere) && groups.some(isThere);
+    default:
+      return false;
+  }
 }

@@ -78,4 +78,23 @@ describe('schedules that once broke a promise', () => {
     { do: 'delete', kind: 'LldapAttributeSchema', at: 'a/r1' },
     { do: 'wait', seconds: 1, seed: 0 },
   ]);
+
+  keepsItsPromises('a membership of a group that is renamed while it is being deleted does not stay Ready', [
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: IGNORED },
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops' } },
+    { do: 'apply', kind: 'LldapMembership', at: 'a/r1', spec: { userName: 'alice', groupName: 'ops' } },
+    { do: 'wait', seconds: 10, seed: 0 },
+    { do: 'delete', kind: 'LldapGroup', at: 'a/r1' },
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team' } },
+  ]);
+
+  keepsItsPromises("a membership whose user is deleted does not stay Ready, though the broker loses the deletion's events", [
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: IGNORED },
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops' } },
+    { do: 'apply', kind: 'LldapMembership', at: 'a/r1', spec: { userName: 'alice', groupName: 'ops' } },
+    { do: 'wait', seconds: 10, seed: 0 },
+    { do: 'delete', kind: 'LldapUser', at: 'a/r1' },
+    { do: 'until', call: 'user/0 kube PATCH' },
+    { do: 'brokerDies' },
+  ]);
 });

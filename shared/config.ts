@@ -14,6 +14,8 @@ export interface Config {
   /** PEM, for both of lldap's addresses. */
   ca?: string;
   brokerUrl: string;
+  /** A file with the token to post with, where the broker asks who posts. */
+  brokerTokenFile?: string;
   /** Besides the operator's own. */
   privilegedNamespaces: string[];
   /** Whose resources are served: those of all namespaces, or of the operator's own only. */
@@ -82,6 +84,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const ca = optional('LLDAP_CA');
   if (ca && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw new ConfigError('LLDAP_CA is not a PEM certificate: it must hold "-----BEGIN CERTIFICATE-----".');
+  const brokerTokenFile = optional('BROKER_TOKEN_FILE');
   const credentialsDir = optional('CREDENTIALS_DIR');
   return {
     instance,
@@ -90,6 +93,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     ...(baseDn && { baseDn }),
     ...(ca && { ca }),
     brokerUrl: url('BROKER_URL', ['http:', 'https:']),
+    ...(brokerTokenFile && { brokerTokenFile }),
     privilegedNamespaces: (optional('PRIVILEGED_NAMESPACES') ?? '').split(/[\s,]+/).filter(Boolean),
     namespaces: choice('NAMESPACES', ['all', 'own'], 'all'),
     adoption: choice('ADOPTION', ['privileged', 'all'], 'privileged'),

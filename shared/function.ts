@@ -48,7 +48,7 @@ async function run(name: string, make: (base: Base) => Promise<Made>): Promise<v
     const config = loadConfig(process.env);
     await startTelemetry(name, process.env);
     const log = createLog(config.logLevel).with({ function: name });
-    const { routes, close } = await make({ config, log, broker: createBroker(config.brokerUrl, name) });
+    const { routes, close } = await make({ config, log, broker: createBroker(config.brokerUrl, name, config.brokerTokenFile) });
     const server = await serve({ port: config.port, log, routes });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => server.stop());
     log.info('serving', { port: server.port });
@@ -92,6 +92,7 @@ function createIo({ config, log, broker }: Base, initial: Credentials): Io {
     policy: async () => ({
       instance: config.instance,
       operatorNamespace: await kube.namespace(),
+      ...(config.namespaces === 'own' && { onlyNamespace: await kube.namespace() }),
       privilegedNamespaces: new Set(config.privilegedNamespaces),
       adoption: config.adoption,
       operatorLogin: login,

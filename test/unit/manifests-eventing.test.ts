@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import packageJson from '../../package.json' with { type: 'json' };
 import { type KindName, PLURALS } from '../../shared/kube/resources.ts';
 import { EVENT_TYPE, INSTANCE_LABEL } from '../../shared/names.ts';
 import { durationMs } from '../local/knative/duration.ts';
@@ -10,7 +11,9 @@ import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 
 const KIND_FUNCTIONS = ['attribute-schema', 'group', 'membership', 'user'];
 const FUNCTIONS = [...KIND_FUNCTIONS, 'requeue', 'startup'].sort();
+const COMPONENTS: (string | undefined)[] = [...FUNCTIONS, 'call', 'resources-source', 'secrets-source'];
 const NAME = 'lldap-operator';
+const VERSION = packageJson.version;
 /** How long requeue holds a request at most. */
 const LONGEST_HOLD_MS = 330_000;
 
@@ -43,8 +46,21 @@ describe('The manifests route events', function () {
 
   it('all carry the recommended labels', () => {
     for (const { kind, metadata } of typed.all) {
-      const { 'app.kubernetes.io/name': name, 'app.kubernetes.io/part-of': whole } = metadata.labels ?? {};
-      assert.deepEqual([name, whole], [NAME, NAME], `${kind} ${metadata.name}`);
+      const { 'app.kubernetes.io/component': component, 'networking.knative.dev/visibility': _, ...labels } = metadata.labels ?? {};
+      const { 'pod-security.kubernetes.io/enforce': __, ...recommended } = labels;
+      assert.deepEqual(
+        recommended,
+        {
+          'app.kubernetes.io/name': NAME,
+          'app.kubernetes.io/part-of': NAME,
+          'app.kubernetes.io/instance': typed.config.LLDAP_INSTANCE,
+          'app.kubernetes.io/version': VERSION,
+        },
+        `${kind} ${metadata.name}`,
+      );
+      // What is the whole installation's belongs to no component.
+      const expected = ['Namespace', 'ConfigMap', 'Broker'].includes(kind) ? [undefined] : COMPONENTS;
+      assert.ok(expected.includes(component), `${kind} ${metadata.name}: ${component}`);
     }
   });
 

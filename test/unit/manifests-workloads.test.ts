@@ -17,6 +17,7 @@ const SETTINGS = [
   'LOG_LEVEL',
   'MAX_HELD',
   'MAX_PASSES',
+  'NAMESPACES',
   'PASSWORD_MIN_LENGTH',
   'PRIVILEGED_NAMESPACES',
   'RETRY_MAX_SECONDS',
@@ -97,16 +98,17 @@ describe('The manifests run functions and Jobs', function () {
     for (const spec of pods.values()) assert.equal('securityContext' in spec, false);
   });
 
-  it('with requests and limits', () => {
+  it('with requests and limits, each request below its limit', () => {
     for (const spec of everyone()) {
-      const { requests, limits } = container(spec).resources ?? {};
+      const { requests = {}, limits = {} } = container(spec).resources ?? {};
       assert.deepEqual(
-        [Object.keys(requests ?? {}).sort(), Object.keys(limits ?? {}).sort()],
+        [requests, limits].map((each) => Object.keys(each).sort()),
         [
           ['cpu', 'memory'],
           ['cpu', 'memory'],
         ],
       );
+      for (const resource of ['cpu', 'memory']) assert.ok(quantity(requests[resource]) < quantity(limits[resource]), resource);
     }
   });
 
@@ -168,3 +170,9 @@ describe('The manifests run functions and Jobs', function () {
     );
   });
 });
+
+/** Of CPU in thousandths, of memory in MiB: the units that the manifests use. */
+function quantity(text: string | number = ''): number {
+  const [, number, unit] = /^(\d+)(m|Mi|)$/.exec(String(text)) ?? assert.fail(`not a quantity that is expected here: ${text}`);
+  return Number(number) * (unit === '' ? 1_000 : 1);
+}

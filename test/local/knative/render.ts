@@ -1,20 +1,47 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 import { ensureTools } from '../tools/build.ts';
 import { isRecord } from './fields.ts';
 import { parseManifests } from './manifests.ts';
 
+const KNATIVE = join(import.meta.dirname, '../../../knative');
+
 /**
  * What `kubectl kustomize` makes of a folder of `knative/`.
  * @throws Error with kubectl's words when it does not render
  */
-export async function renderManifests(folder = 'base'): Promise<string> {
+export function renderManifests(folder = 'base'): Promise<string> {
+  return kustomize(join(KNATIVE, folder));
+}
+
+/**
+ * What it makes of an overlay of `knative/overlays` with these components, in this order, of `knative/`.
+ * @throws Error with kubectl's words when it does not render
+ */
+export async function renderWith(components: string[], overlay = 'all-namespaces'): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'local-kustomize-'));
+  const at = (...path: string[]) => relative(folder, join(KNATIVE, ...path));
+  try {
+    const kustomization = {
+      apiVersion: 'kustomize.config.k8s.io/v1beta1',
+      kind: 'Kustomization',
+      resources: [at('overlays', overlay)],
+      components: components.map((component) => at(component)),
+    };
+    await writeFile(join(folder, 'kustomization.yaml'), stringify(kustomization));
+    return await kustomize(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function kustomize(folder: string): Promise<string> {
   const { kubectl } = await ensureTools();
-  const { stdout } = await promisify(execFile)(kubectl, ['kustomize', join(import.meta.dirname, '../../../knative', folder)], {
-    maxBuffer: 16 * 1024 * 1024,
-  });
+  const { stdout } = await promisify(execFile)(kubectl, ['kustomize', folder], { maxBuffer: 16 * 1024 * 1024 });
   return stdout;
 }
 

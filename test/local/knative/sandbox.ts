@@ -97,7 +97,14 @@ async function environment(workload: Workload, host: Host, signal: AbortSignal):
     const read = () => host.objects.configMap(namespace, configMap);
     Object.assign(result, await existing(read, `ConfigMap ${namespace}/${configMap}`, name, host, signal));
   }
-  Object.assign(result, workload.env);
+  for (const [variable, value] of Object.entries(workload.env)) {
+    if (typeof value === 'string') result[variable] = value;
+    else {
+      const { configMap, key } = value;
+      const read = async () => (await host.objects.configMap(namespace, configMap))?.[key];
+      result[variable] = await existing(read, `the key ${key} of ConfigMap ${namespace}/${configMap}`, name, host, signal);
+    }
+  }
   if (!workload.mountsToken) return result;
   const kubeconfig = () => host.objects.kubeconfigFor(namespace, serviceAccount);
   return {

@@ -1,5 +1,6 @@
 import { Broker } from '@kubernetes-models/knative/eventing.knative.dev/v1/Broker';
 import { Trigger } from '@kubernetes-models/knative/eventing.knative.dev/v1/Trigger';
+import { EventPolicy } from '@kubernetes-models/knative/eventing.knative.dev/v1alpha1/EventPolicy';
 import { Service } from '@kubernetes-models/knative/serving.knative.dev/v1/Service';
 import { ApiServerSource } from '@kubernetes-models/knative/sources.knative.dev/v1/ApiServerSource';
 import { parseAllDocuments } from 'yaml';
@@ -27,6 +28,8 @@ export interface Binding extends Named {
   subjects: { kind: string; name: string; namespace: string }[];
 }
 
+type Quantities = Record<string, string | number>;
+
 export interface PodSpec {
   serviceAccountName?: string;
   automountServiceAccountToken?: boolean;
@@ -37,12 +40,12 @@ export interface PodSpec {
     env?: { name: string; value?: string }[];
     envFrom?: { configMapRef?: { name?: string } }[];
     securityContext?: object;
-    resources?: { requests?: object; limits?: object };
+    resources?: { requests?: Quantities; limits?: Quantities };
   }[];
 }
 
 export interface Job extends Named {
-  spec: { template: { spec: PodSpec } };
+  spec: { template: { metadata?: { labels?: Record<string, string> }; spec: PodSpec } };
 }
 
 export interface CronJob extends Named {
@@ -54,6 +57,7 @@ export interface Typed {
   triggers: Trigger[];
   sources: ApiServerSource[];
   services: Service[];
+  eventPolicies: EventPolicy[];
   roles: Role[];
   bindings: Binding[];
   accounts: (Named & { automountServiceAccountToken?: boolean })[];
@@ -78,6 +82,7 @@ export function typedManifests(rendered: string): Typed {
     triggers: checked('eventing.knative.dev/v1 Trigger', Trigger),
     sources: checked('sources.knative.dev/v1 ApiServerSource', ApiServerSource),
     services: checked('serving.knative.dev/v1 Service', Service),
+    eventPolicies: checked('eventing.knative.dev/v1alpha1 EventPolicy', EventPolicy),
     roles: [...ofKind<Role>('rbac.authorization.k8s.io/v1 ClusterRole'), ...ofKind<Role>('rbac.authorization.k8s.io/v1 Role')],
     bindings: [
       ...ofKind<Binding>('rbac.authorization.k8s.io/v1 ClusterRoleBinding'),

@@ -11,10 +11,15 @@ export interface Workload {
   /** Whether the pod has its ServiceAccount's token. */
   mountsToken: boolean;
   args: string[];
-  env: Record<string, string>;
+  env: Record<string, string | ConfigMapKey>;
   /** ConfigMaps whose data are environment variables as well; `env` wins. */
   configMaps: string[];
   secretVolumes: SecretVolume[];
+}
+
+export interface ConfigMapKey {
+  configMap: string;
+  key: string;
 }
 
 export interface SecretVolume {
@@ -136,13 +141,22 @@ function readVolume(volume: Fields): [string, string] {
   return result;
 }
 
-function readEnv(container: Fields): Record<string, string> {
-  const entries = container.objects('env').map((variable) => {
-    const entry = [variable.string('name'), variable.string('value')];
+function readEnv(container: Fields): Workload['env'] {
+  const entries = container.objects('env').map((variable): [string, string | ConfigMapKey] => {
+    const name = variable.string('name');
+    const from = variable.optionalObject('valueFrom');
+    const value = from?.has('configMapKeyRef') ? readConfigMapKey(from) : variable.string('value');
     variable.done();
-    return entry;
+    return [name, value];
   });
   return Object.fromEntries(entries);
+}
+
+function readConfigMapKey(from: Fields): ConfigMapKey {
+  const ref = from.object('configMapKeyRef');
+  const result = { configMap: ref.string('name'), key: ref.string('key') };
+  for (const each of [ref, from]) each.done();
+  return result;
 }
 
 function readEnvFrom(container: Fields): string[] {

@@ -1,6 +1,6 @@
 import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
-import type { KindName, Retry } from '../kube/resources.ts';
+import type { KindName, ResourceOf, Retry } from '../kube/resources.ts';
 import { LldapError } from '../lldap/api.ts';
 import { INSTANCE_LABEL, MARK_ATTRIBUTE } from '../names.ts';
 import { type Carried, takeUp, undo } from './carried.ts';
@@ -12,6 +12,7 @@ import { restoreMarks } from './marks.ts';
 import type { Hints } from './queue.ts';
 import { REASONS } from './reasons.ts';
 import { settle, wake } from './settle.ts';
+import type { Policy } from './standing.ts';
 
 /** Milliseconds from the start of a pass after which it starts no further mutation. */
 const DEADLINE_MS = 30_000;
@@ -100,13 +101,11 @@ async function attempt<K extends KindName, Dependencies, Observed, Step>(
 ): Promise<{ report: Report; again?: boolean }> {
   const { report } = journal;
   const policy = await io.policy();
-  const resource = await io.kube.get(kind.name, target.namespace, target.name);
-  if (!resource) {
-    await undo(io, target, journal.carried?.undo);
-    return { report: report('gone') };
+  const resource = await readServed(kind, io, policy, target);
+  if (typeof resource === 'string') {
+    if (resource === 'gone') await undo(io, target, journal.carried?.undo);
+    return { report: report(resource) };
   }
-  if (resource.metadata.labels?.[INSTANCE_LABEL] !== policy.instance || kind.ignores?.(resource, policy))
-    return { report: report('ignored') };
 
   const full = journal.hints.full || unhandledToken(resource) !== undefined;
   const work: Work<K> = { io, policy, full, resource, findings: {}, checkpoint, ...(await takeUp(io, resource, journal.carried)) };
@@ -133,6 +132,21 @@ async function attempt<K extends KindName, Dependencies, Observed, Step>(
   const waits = failure?.category === 'NotReady' && work.findings.DependenciesReady?.status === 'False';
   const again = waits && (await caught(io, async () => void (await kind.depend(work)))) === undefined;
   return { report: settled, again };
+}
+
+/** The resource, if it is one that this installation serves. */
+async function readServed<K extends KindName, Dependencies, Observed, Step>(
+  kind: Kind<K, Dependencies, Observed, Step>,
+  io: Io,
+  policy: Policy,
+  target: Target,
+): Promise<ResourceOf[K] | 'gone' | 'ignored'> {
+  // An event may name anything; where one namespace is served, the functions' rights end there, too.
+  if (target.namespace !== (policy.onlyNamespace ?? target.namespace)) return 'ignored';
+  const resource = await io.kube.get(kind.name, target.namespace, target.name);
+  if (!resource) return 'gone';
+  const isServed = resource.metadata.labels?.[INSTANCE_LABEL] === policy.instance && !kind.ignores?.(resource, policy);
+  return isServed ? resource : 'ignored';
 }
 
 /** A failure here is found again, and settled, by the pass that then goes on. */

@@ -6,6 +6,8 @@ import { isBuiltInGroup } from './names.ts';
 export interface Policy {
   instance: string;
   operatorNamespace: string;
+  /** The one namespace whose resources are served, where it is not all. */
+  onlyNamespace?: string;
   privilegedNamespaces: ReadonlySet<string>;
   adoption: 'privileged' | 'all';
   /** The folded id of the account that the operator logs in with. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { KubeError } from '../../shared/kube/errors.ts';
 import { BUILT_IN_GROUPS, INSTANCE_LABEL, PASSWORD_KEY_SECRET, VIRTUAL_LABEL } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type Harness, startHarness } from './harness.ts';
@@ -209,6 +210,18 @@ describe('startup', () => {
     const summary = await h.startup();
     assert.equal(summary.ok, false);
     assert.match(summary.problems.join(), /BROKER_URL/);
+  });
+
+  it('the API server does not answer a list: it fails, names the rights to look at, and keeps the virtual groups all the same', async () => {
+    await h.remove('LldapGroup', 'lldap-admin', h.operatorNamespace);
+    h.interfere = async (_by, { method, path }) => {
+      if (method === 'GET' && path.includes('/lldapmemberships?')) throw new KubeError(500, 'internal error');
+    };
+    const summary = await h.startup();
+    h.interfere = async () => {};
+    assert.equal(summary.ok, false);
+    assert.match(summary.problems.join(), /lldap-operator-startup/);
+    assert.equal((await h.ready('LldapGroup', 'lldap-admin', h.operatorNamespace)).status, 'True');
   });
 
   it('on a fresh installation the key is there before any user is asked for', async () => {

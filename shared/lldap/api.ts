@@ -63,8 +63,6 @@ export interface LldapClient {
   usersById(ids: readonly string[]): Promise<LldapAccount[]>;
   /** Whoever holds an e-mail address, compared as lldap does, without case. */
   userByEmail(email: string): Promise<LldapAccount | undefined>;
-  /** Every user that carries this value of the mark attribute; nobody while the attribute is not defined. */
-  usersByMark(mark: string): Promise<LldapAccount[]>;
   group(id: number): Promise<LldapGroupAccount | undefined>;
   /** All groups, with their attributes and without members. Costly for lldap: share it. */
   groups(): Promise<LldapGroupAccount[]>;

@@ -2,7 +2,6 @@ import { type Clock, systemClock } from '../clock.ts';
 import { createHttp, type Http } from '../http.ts';
 import type { AttributeTarget, AttributeType, AttributeValue } from '../kube/resources.ts';
 import type { Log } from '../log.ts';
-import { MARK_ATTRIBUTE } from '../names.ts';
 import { foldId } from '../reconcile/names.ts';
 import { type AttributeDefinition, type LldapAccount, type LldapClient, LldapError, type LldapErrorKind } from './api.ts';
 import { createCall, isKind } from './graphql.ts';
@@ -71,10 +70,6 @@ export function createLldapClientOver(
     },
     async userByEmail(email) {
       return (await usersWith(equals('email', email)))[0];
-    },
-    async usersByMark(mark) {
-      // Without a definition of the attribute nobody carries it.
-      return await otherwise('undefinedAttribute', [], usersWith(equals(MARK_ATTRIBUTE, mark)));
     },
     async group(id) {
       return await otherwise('notFound', undefined, call(OPERATIONS.group, { groupId: id }));

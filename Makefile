@@ -14,7 +14,7 @@ demo: build tools ## Watch resources become users and groups in lldap, all on th
 	@$(RUN) node test/local/demo/main.ts
 
 test: build tools ## Run all tests
-	@$(RUN) mocha --exit --reporter test/reporter.ts $(or $(TESTS),'test/**/*.test.ts')
+	@$(RUN) node test/run.ts $(TESTS)
 
 check: node_modules/.ready ## Check types, lint and format
 	@$(RUN) tsc

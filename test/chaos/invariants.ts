@@ -21,7 +21,7 @@ export class Invariants {
   readonly #violate: (sentence: string) => void;
   /** Which resource, by its uid, made what: a pass knows of its own deeds before its status does. */
   readonly #done = new Set<string>();
-  /** uuids of what an attempt has created. */
+  /** uuids of what was created for one request. */
   readonly #created = new WeakMap<object, string[]>();
 
   constructor(history: History, broker: BrokerDouble, book: RuleBook, violate: (sentence: string) => void) {
@@ -34,13 +34,13 @@ export class Invariants {
   /** Before a mutation of lldap is carried out. */
   mutation(by: Context | undefined, operation: string, variables: Fields): void {
     if (/^add(User|Group)Attribute$/.test(operation) && variables.name === MARK_ATTRIBUTE) return;
+    if (operation.startsWith('delete') && this.#isUndoing(by, operation, variables)) return;
     const pass = this.#pass(by);
     const what = `${by?.process.name} for ${by?.target && keyOf(by.target.kind, by.target.namespace, by.target.name)}: ${operation} ${JSON.stringify(variables)}`;
     if (!pass) return this.#violate(`lldap is written to only by a pass over a resource: ${what}`);
     if (by?.attempt) by.attempt.mutations++;
     const rule = RULES[operation];
     if (!rule) return this.#violate(`no kind of resource leads to ${what}`);
-    if (operation.startsWith('delete') && this.#isUndoing(by, operation, variables)) return;
     if (isVain(operation, variables, this.#history.current)) return;
     const moments = this.#history.since(pass.since);
     if (!moments.some((moment) => pass.hasFinalizer(moment)))
@@ -55,7 +55,7 @@ export class Invariants {
     if (!by?.attempt || !self) return;
     if (operation.startsWith('create')) {
       const { uuid } = result as { uuid: string };
-      this.#created.set(by.attempt, [...(this.#created.get(by.attempt) ?? []), uuid]);
+      this.#created.set(by, [...(this.#created.get(by) ?? []), uuid]);
     }
     if (operation === 'addUserToGroup') this.#done.add(`${self.metadata.uid} ${pairOf(variables, this.#history.current)}`);
     if (/^add.*Attribute$/.test(operation)) this.#done.add(`${self.metadata.uid} ${String(variables.name)}`);
@@ -110,8 +110,7 @@ export class Invariants {
 
   /** A resource that vanished while its object was being made takes that with it. */
   #isUndoing(by: Context | undefined, operation: string, variables: Fields): boolean {
-    if (!by?.attempt) return false;
-    const created = this.#created.get(by.attempt) ?? [];
+    const created = (by && this.#created.get(by)) ?? [];
     const { objects } = this.#history.current;
     const object = objects.find((o) =>
       operation === 'deleteUser'

@@ -1,4 +1,5 @@
 import { checkEnd } from './model.ts';
+import { reasonOf } from './reasons.ts';
 import { createRandom } from './random.ts';
 import type { Schedule } from './schedule.ts';
 import { take } from './steps.ts';
@@ -57,16 +58,18 @@ async function calm(world: World, schedule: Schedule): Promise<void> {
 
 /**
  * Everything is looked at twice more, and nothing is written, but for a retry that is due. The first look alone may
- * find that a user or group turned unready after its membership was joined, which then says so.
+ * find that what a resource depends on turned unready after it was settled, which it then says.
  */
 async function quiet(world: World, schedule: Schedule): Promise<void> {
-  for (const excused of [/^status LldapMembership /, /^$/]) {
+  for (const isFirst of [true, false]) {
     const until = world.scheduler.now + MOMENT + apart(schedule);
     const isDue = (key: string) => Date.parse(world.kube.resources.get(key)?.status?.retry?.nextTime ?? '') <= until;
     const due = new Set([...world.kube.resources.keys()].filter(isDue).map((key) => `status ${key}`));
     world.writes.length = 0;
     await lookAtAll(world, schedule);
-    const written = world.writes.filter((write) => !due.has(write) && !excused.test(write));
+    const waits = (key: string) => reasonOf(world.kube.resources.get(key)) === 'DependencyNotReady';
+    const isExcused = (write: string) => due.has(write) || (isFirst && waits(write.replace(/^status /, '')));
+    const written = world.writes.filter((write) => !isExcused(write));
     if (written.length > 0) throw new Violation(`what is settled is not written again: ${written.join(', ')}`);
     checkEnd(world);
   }

@@ -185,9 +185,12 @@ export class World {
     ).length;
   }
 
-  /** requeue lets go of what is above its bound. */
+  /**
+   * Whether a retry may be left to the sweep: requeue lets go of what is above its bound, and where clocks differ a
+   * retry's event may come before the status that names it.
+   */
   get mayLetGo(): boolean {
-    return this.#schedule.maxHeld < 100;
+    return this.#schedule.maxHeld < 100 || this.#schedule.skews.some((minutes) => minutes !== 0);
   }
 
   /** Lets one of the things that may happen now happen. Answers whether there was one. */

@@ -22,6 +22,14 @@ check: node_modules/.ready ## Check types, lint and format
 
 build: dist/main.mjs ## Bundle the functions into dist/
 
+release: node_modules/.ready ## Write dist/crds.yaml and dist/install.yaml (IMAGE=registry/name:tag, OVERLAY=single-namespace)
+	@$(RUN) node release.ts '$(IMAGE)' '$(OVERLAY)'
+
+image: ## Build the image with docker or podman (IMAGE=registry/name:tag, BASE=a distroless Node 24, NODE=a Node 24 to build with)
+	@test -n '$(ENGINE)' || { echo 'docker or podman is needed: install one of them and try again.' >&2; exit 1; }
+	$(ENGINE) build --tag '$(or $(IMAGE),lldap-knative-operator:$(VERSION))' \
+	  --build-arg "SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct || echo 0)" $(foreach arg,NODE BASE,$(if $($(arg)),--build-arg '$(arg)=$($(arg))')) .
+
 bench: build ## Measure cold starts side by side with express alone
 	@$(RUN) node test/bench/cold-start.ts
 
@@ -30,6 +38,9 @@ clean: ## Remove what was built here; the built tools in the user's cache stay
 
 tools: node_modules/.ready
 	@$(RUN) node test/local/tools/build.ts > /dev/null
+
+VERSION = $(shell sed -n 's/^  "version": "\(.*\)",$$/\1/p' package.json)
+ENGINE = $(firstword $(foreach engine,docker podman,$(shell command -v $(engine) || true)))
 
 SOURCES := $(shell find functions shared -name '*.ts')
 dist/main.mjs: node_modules/.ready build.ts $(SOURCES)
@@ -42,4 +53,4 @@ node_modules/.ready: package.json package-lock.json
 	@npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help demo test check build bench clean tools
+.PHONY: help demo test check build release image bench clean tools

@@ -2,8 +2,8 @@ import { enableCompileCache } from 'node:module';
 
 /** The image's one command: starts the function that its argument names. */
 
-// Compiled code beside the bundles, made at the first start: where that is read-only, the image brings it along.
-enableCompileCache(`${import.meta.dirname}/.cache`);
+// Compiled code beside the bundles, made at the first start: where that is read-only, the image brings it along, from another place.
+enableCompileCache({ directory: `${import.meta.dirname}/.cache`, portable: true });
 
 const name = process.argv[2] ?? '';
 const functions: Record<string, () => Promise<unknown>> = {

@@ -33,7 +33,7 @@ interface Subject {
 const folder = await mkdtemp(join(tmpdir(), 'lldap-bench-'));
 let stack: Stack | undefined;
 try {
-  stack = await startStack({ jobs: 'on demand' });
+  stack = await startStack({ jobs: 'on demand', lldap: {} });
   await stack.knative.runJob('lldap-operator-install');
   const subjects = await makeSubjects(stack);
   const costs = new Map<string, Cost[]>(subjects.map(({ name }) => [name, []]));

@@ -21,12 +21,13 @@ export class World {
     this.happenings = happenings;
   }
 
-  /** The functions log at level debug. */
+  /** With the stand-in for lldap, which these tests steer. The functions log at level debug. */
   static async start(options: StackOptions = {}): Promise<World> {
     const happenings: Happening[] = [];
     const stack = await startStack({
       idleMs: 2_000,
       jobs: 'on demand',
+      lldap: {},
       ...options,
       settings: { LOG_LEVEL: 'debug', ...options.settings },
       onEvent: (h) => happenings.push(h),
@@ -40,7 +41,7 @@ export class World {
   /** The stand-in, for faults and counts. */
   get lldap(): LocalLldap {
     const { local } = this.stack.lldap;
-    if (!local) throw new Error('these tests steer the stand-in: unset LLDAP_URL');
+    if (!local) throw new Error('these tests steer the stand-in');
     return local;
   }
 

@@ -22,6 +22,8 @@ export interface Stack {
 export interface StackOptions extends Pick<KnativeOptions, 'idleMs' | 'jobs' | 'onEvent'> {
   /** In place of the ConfigMap's. */
   settings?: Record<string, string>;
+  /** Where lldap is; by the environment's variables, unless given. */
+  lldap?: NodeJS.ProcessEnv;
   /** For every function besides, as an overlay would add it. */
   env?: Record<string, string>;
   /** Told before each part starts. */
@@ -31,7 +33,13 @@ export interface StackOptions extends Pick<KnativeOptions, 'idleMs' | 'jobs' | '
 const NAMESPACE = 'lldap-operator';
 const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
 
-export async function startStack({ settings = {}, env = {}, onPart, ...knativeOptions }: StackOptions = {}): Promise<Stack> {
+export async function startStack({
+  settings = {},
+  lldap: where = process.env,
+  env = {},
+  onPart,
+  ...knativeOptions
+}: StackOptions = {}): Promise<Stack> {
   onPart?.('kubernetes');
   const cluster = await startCluster();
   const parts: { stop(): Promise<void> }[] = [cluster];
@@ -41,7 +49,7 @@ export async function startStack({ settings = {}, env = {}, onPart, ...knativeOp
   try {
     await installCrds(cluster);
     onPart?.('lldap');
-    const lldap = await openLldap();
+    const lldap = await openLldap(where);
     parts.push({ stop: lldap.close });
     await cluster.apply(await credentials(lldap));
     onPart?.('knative');

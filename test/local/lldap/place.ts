@@ -15,7 +15,7 @@ export interface LldapPlace {
  * The lldap that `LLDAP_URL`, `LLDAP_LDAP_URL`, `LLDAP_ADMIN_USERNAME` and `LLDAP_ADMIN_PASSWORD` name (and
  * `LLDAP_CA`, PEM), or else the stand-in, in a process of its own, with lldap's own cost of passwords.
  */
-export async function openLldap(env: NodeJS.ProcessEnv = process.env): Promise<LldapPlace> {
+export async function openLldap(env: NodeJS.ProcessEnv): Promise<LldapPlace> {
   const url = env.LLDAP_URL;
   if (!url) {
     const local = await startLldap({ separate: true });

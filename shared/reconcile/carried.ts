@@ -14,7 +14,8 @@ export interface Carried<K extends KindName> {
 
 /**
  * The draft for a resource as it was just read, with what an earlier try did for it. Where another process has
- * recorded another object meanwhile, the one that we made is one too many, and goes.
+ * recorded another object meanwhile, or the resource itself is another of the same name, the object that we made is
+ * one too many, and goes.
  */
 export async function takeUp<K extends KindName>(
   io: Io,
@@ -23,12 +24,12 @@ export async function takeUp<K extends KindName>(
 ): Promise<Pick<Work<K>, 'draft' | 'undo'>> {
   const { conditions: _conditions, observedGeneration: _generation, ...kept } = (resource.status ?? {}) as CommonStatus;
   const recorded = uuidOf(kept);
-  const ours = carried?.uid === resource.metadata.uid ? carried : undefined;
-  if (ours && recorded !== undefined && recorded !== uuidOf(ours.draft)) {
-    await undo(io, targetOf(resource), ours.undo);
+  const isAnothers = carried?.uid !== resource.metadata.uid;
+  if (carried && (isAnothers || (recorded !== undefined && recorded !== uuidOf(carried.draft)))) {
+    await undo(io, targetOf(resource), carried.undo);
     return { draft: { ...kept, ...statusKeys(resource) } as StatusOf<K> };
   }
-  return { draft: { ...kept, ...ours?.draft, ...statusKeys(resource) } as StatusOf<K>, ...(ours?.undo && { undo: ours.undo }) };
+  return { draft: { ...kept, ...carried?.draft, ...statusKeys(resource) } as StatusOf<K>, ...(carried?.undo && { undo: carried.undo }) };
 }
 
 /** What was made for a resource that is gone, or is made twice, must go. If lldap fails here, the log alone tells. */

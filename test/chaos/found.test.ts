@@ -97,4 +97,12 @@ describe('schedules that once broke a promise', () => {
     { do: 'until', call: 'user/0 kube PATCH' },
     { do: 'brokerDies' },
   ]);
+
+  keepsItsPromises('what was made for a resource that meanwhile is another of the same name does not stay', [
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team' } },
+    { do: 'backup', of: 'kube' },
+    { do: 'until', call: 'group/0 lldap /auth' },
+    { do: 'restore', of: 'kube', bare: true },
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops' } },
+  ]);
 });

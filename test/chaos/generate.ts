@@ -105,7 +105,14 @@ const secretStep: Arb<Step> = fc
   .record({
     namespace,
     name: pick('s1', 's2'),
-    data: fc.oneof(often<Record<string, string> | null>(8, password.map((k) => ({ k }))), often(1, fc.constant(null)), often(1, fc.constant({ other: 'password-1' }))),
+    data: fc.oneof(
+      often<Record<string, string> | null>(
+        8,
+        password.map((k) => ({ k })),
+      ),
+      often(1, fc.constant(null)),
+      often(1, fc.constant({ other: 'password-1' })),
+    ),
   })
   .map(({ namespace: ns, name, data }): Step => ({ do: 'secret', at: `${ns}/${name}`, data, labelled: name === 's1' }));
 

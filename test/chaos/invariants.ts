@@ -1,16 +1,19 @@
-import type { CommonStatus, KindName, LldapMembership, ResourceOf } from '../../shared/kube/resources.ts';
+import type { CommonStatus } from '../../shared/kube/resources.ts';
 import { FINALIZER, MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { anyView, type Fields, groupOf, isVain, pairOf, passwordAsked, RULES, userNamed } from './allowed.ts';
 import type { BrokerDouble } from './broker.ts';
 import type { History, Moment } from './history.ts';
-import { type AnyResource, keyOf } from './kube.ts';
-import { ADMIN, type Identity } from './lldap.ts';
-import { declares, isBuiltIn, isPrivileged, lower, mayDelete, mayWrite, type RuleBook, readMark, refOf } from './rules.ts';
+import { type AnyResource, keyOf, resourceKey } from './kube.ts';
+import { declares, mayWrite, type RuleBook } from './rules.ts';
 import type { Context } from './scheduler.ts';
 
-type Fields = Record<string, unknown>;
-interface Values {
-  name: string;
-  value: string[];
+/** A sentence that does not hold, if there is one. */
+type Broken = string | undefined;
+
+/** A pass as it knows itself. */
+interface Pass {
+  self: AnyResource;
+  moments: readonly Moment[];
 }
 
 /** What must hold at every call, whatever goes wrong. Each is a sentence; the first that does not hold ends the schedule. */
@@ -21,8 +24,8 @@ export class Invariants {
   readonly #violate: (sentence: string) => void;
   /** Which resource, by its uid, made what: a pass knows of its own deeds before its status does. */
   readonly #done = new Set<string>();
-  /** uuids of what was created for one request. */
-  readonly #created = new WeakMap<object, string[]>();
+  /** What was made for one request: uuids, and pairs of them. */
+  readonly #made = new WeakMap<object, string[]>();
 
   constructor(history: History, broker: BrokerDouble, book: RuleBook, violate: (sentence: string) => void) {
     this.#history = history;
@@ -33,261 +36,106 @@ export class Invariants {
 
   /** Before a mutation of lldap is carried out. */
   mutation(by: Context | undefined, operation: string, variables: Fields): void {
-    if (/^add(User|Group)Attribute$/.test(operation) && variables.name === MARK_ATTRIBUTE) return;
-    if (operation.startsWith('delete') && this.#isUndoing(by, operation, variables)) return;
-    const pass = this.#pass(by);
-    const what = `${by?.process.name} for ${by?.target && keyOf(by.target.kind, by.target.namespace, by.target.name)}: ${operation} ${JSON.stringify(variables)}`;
-    if (!pass) return this.#violate(`lldap is written to only by a pass over a resource: ${what}`);
     if (by?.attempt) by.attempt.mutations++;
-    const rule = RULES[operation];
-    if (!rule) return this.#violate(`no kind of resource leads to ${what}`);
-    if (isVain(operation, variables, this.#history.current)) return;
-    const moments = this.#history.since(pass.since);
-    if (!moments.some((moment) => pass.hasFinalizer(moment)))
-      return this.#violate(`the finalizer stands before the first mutation: ${what}`);
-    if (!anyView(moments, (moment) => rule(variables, pass.self, moment, this.#book, this.#done)))
-      this.#violate(`only what a resource owns and asks for is written, deleted or joined: ${what}`);
+    const broken = this.#mutation(by, operation, variables);
+    if (broken) this.#violate(`${broken}: ${textOf(by)}: ${operation} ${JSON.stringify(variables)}`);
   }
 
   /** After it. */
   mutated(by: Context | undefined, operation: string, variables: Fields, result: unknown): void {
     const self = by?.attempt?.self;
-    if (!by?.attempt || !self) return;
-    if (operation.startsWith('create')) {
-      const { uuid } = result as { uuid: string };
-      this.#created.set(by, [...(this.#created.get(by) ?? []), uuid]);
-    }
+    if (!by || !self) return;
+    const made = (what: string) => this.#made.set(by, [...(this.#made.get(by) ?? []), what]);
+    if (operation.startsWith('create')) made((result as { uuid: string }).uuid);
+    if (operation === 'addUserToGroup') made(pairOf(variables, this.#history.current));
     if (operation === 'addUserToGroup') this.#done.add(`${self.metadata.uid} ${pairOf(variables, this.#history.current)}`);
     if (/^add.*Attribute$/.test(operation)) this.#done.add(`${self.metadata.uid} ${String(variables.name)}`);
   }
 
   /** Before a password is set. */
   password(by: Context | undefined, userId: string, password: string): void {
-    const pass = this.#pass(by);
-    const what = `${by?.target && keyOf(by.target.kind, by.target.namespace, by.target.name)} sets the password of ${userId}`;
-    if (!pass) return this.#violate(`passwords are set only by a pass over a user: ${what}`);
     if (by?.attempt) by.attempt.mutations++;
-    const moments = this.#history.since(pass.since);
-    const objectAt = (moment: Moment) => userNamed(moment, userId);
-    const needed = moments.some((moment) => moment.passwords.get(objectAt(moment)?.uuid ?? '') !== password);
-    if (!needed) return this.#violate(`no password is written that lldap has already: ${what}`);
-    const { self } = pass;
-    if (self.kind !== 'LldapUser' || self.metadata.deletionTimestamp !== undefined || declares(self) !== userId)
-      return this.#violate(`a password is set only by the user's own resource: ${what}`);
-    const asked = self.spec.passwordPolicy !== 'Ignore' && moments.some((moment) => passwordAsked(self, moment) === password);
-    if (!asked) return this.#violate(`only the Secret's password is set, and only if the policy is not Ignore: ${what}`);
-    const mine = anyView(moments, (moment) => {
-      const object = objectAt(moment);
-      return object !== undefined && mayWrite(object, self, moment, this.#book);
-    });
-    if (!mine) this.#violate(`a password is set only for a user that the resource owns: ${what}`);
-    const unset = moments.some((moment) => !moment.passwords.has(objectAt(moment)?.uuid ?? ''));
-    if (self.spec.passwordPolicy === 'InitialOnly' && !unset) this.#violate(`InitialOnly leaves a password that was ever set: ${what}`);
+    const broken = this.#password(by, userId, password);
+    if (broken) this.#violate(`${broken}: ${textOf(by)} sets the password of ${userId}`);
   }
 
   /** Before a status is written. */
   status(by: Context | undefined, current: AnyResource, status: CommonStatus): void {
     if (!by?.target) return;
-    const key = keyOf(current.kind, current.metadata.namespace, current.metadata.name);
-    const { attempt } = by;
-    if (attempt && ++attempt.statusWrites > 1) this.#violate(`one status write for each attempt: ${key}`);
+    const broken = this.#status(by, current, status);
+    if (broken) this.#violate(`${broken}: ${textOf(by)}`);
+  }
+
+  #mutation(by: Context | undefined, operation: string, variables: Fields): Broken {
+    if (/^add(User|Group)Attribute$/.test(operation) && variables.name === MARK_ATTRIBUTE) return undefined;
+    if (isVain(operation, variables, this.#history.current) || this.#isUndoing(by, operation, variables)) return undefined;
+    const pass = this.#pass(by);
+    if (!pass) return 'lldap is written to only by a pass over a resource';
+    const rule = RULES[operation];
+    if (!rule) return 'no kind of resource leads to this';
+    if (!pass.moments.some((moment) => hasFinalizer(pass.self, moment))) return 'the finalizer stands before the first mutation';
+    const isRight = anyView(pass.moments, (moment) => rule(variables, pass.self, moment, this.#book, this.#done));
+    return isRight ? undefined : 'only what a resource owns and asks for is written, deleted or joined';
+  }
+
+  #password(by: Context | undefined, userId: string, password: string): Broken {
+    const pass = this.#pass(by);
+    if (!pass) return 'passwords are set only by a pass over a user';
+    const { self, moments } = pass;
+    const uuidAt = (moment: Moment) => userNamed(moment, userId)?.uuid ?? '';
+    if (moments.every((moment) => moment.passwords.get(uuidAt(moment)) === password))
+      return 'no password is written that lldap has already';
+    if (self.kind !== 'LldapUser' || self.metadata.deletionTimestamp !== undefined || declares(self) !== userId)
+      return "a password is set only by the user's own resource";
+    if (self.spec.passwordPolicy === 'Ignore' || !moments.some((moment) => passwordAsked(self, moment) === password))
+      return "only the Secret's password is set, and only if the policy is not Ignore";
+    if (self.spec.passwordPolicy === 'InitialOnly' && moments.every((moment) => moment.passwords.has(uuidAt(moment))))
+      return 'InitialOnly leaves a password that was ever set';
+    const isMine = anyView(moments, (moment) => {
+      const object = userNamed(moment, userId);
+      return object !== undefined && mayWrite(object, self, moment, this.#book);
+    });
+    return isMine ? undefined : 'a password is set only for a user that the resource owns';
+  }
+
+  #status({ attempt }: Context, current: AnyResource, status: CommonStatus): Broken {
+    if (attempt && ++attempt.statusWrites > 1) return 'there is one status write for each attempt';
     const next = status.retry?.nextTime;
-    if (next !== undefined && next !== current.status?.retry?.nextTime && !this.#broker.requeues.has(`${key} ${next}`))
-      this.#violate(`no status names a retry whose event the broker has not accepted: ${key} ${next}`);
-    if (status.observedGeneration !== current.metadata.generation) this.#violate(`a status speaks of the generation that is there: ${key}`);
+    const isNew = next !== undefined && next !== current.status?.retry?.nextTime;
+    if (isNew && !this.#broker.requeues.has(`${resourceKey(current)} ${next}`))
+      return 'no status names a retry that the broker has not accepted';
+    return status.observedGeneration === current.metadata.generation ? undefined : 'a status speaks of the generation that is there';
   }
 
-  #pass(by: Context | undefined) {
-    const self = by?.attempt?.self;
-    if (!by?.attempt || !self) return undefined;
-    const key = keyOf(self.kind, self.metadata.namespace, self.metadata.name);
-    const hasFinalizer = (moment: Moment): boolean => {
-      const now = moment.resources.get(key);
-      return now?.metadata.uid === self.metadata.uid && (now.metadata.finalizers?.includes(FINALIZER) ?? false);
-    };
-    return { self, since: by.attempt.since, hasFinalizer };
+  #pass(by: Context | undefined): Pass | undefined {
+    if (!by?.attempt?.self) return undefined;
+    return { self: by.attempt.self, moments: this.#history.since(by.attempt.since) };
   }
 
-  /** A resource that vanished while its object was being made takes that with it. */
+  /** Of a resource that vanished, or of two processes that made something for it, what is too much goes again. */
   #isUndoing(by: Context | undefined, operation: string, variables: Fields): boolean {
-    const created = (by && this.#created.get(by)) ?? [];
-    const { objects } = this.#history.current;
-    const object = objects.find((o) =>
-      operation === 'deleteUser'
-        ? o.kind === 'LldapUser' && o.name === lower(String(variables.userId))
-        : o.kind === 'LldapGroup' && o.groupId === variables.groupId,
-    );
-    return created.length > 0 && (object === undefined || created.includes(object.uuid));
+    const made = (by && this.#made.get(by)) ?? [];
+    const { current } = this.#history;
+    switch (operation) {
+      case 'deleteUser':
+        return made.includes(userNamed(current, String(variables.userId))?.uuid ?? '');
+      case 'deleteGroup':
+        return made.includes(groupOf(current, variables.groupId)?.uuid ?? '');
+      case 'removeUserFromGroup':
+        return made.includes(pairOf(variables, current));
+      default:
+        return false;
+    }
   }
 }
 
-/** Of what is not there any more, lldap changes nothing. */
-function isVain(operation: string, variables: Fields, moment: Moment): boolean {
-  const { user, group, userId, groupId } = variables as { user?: Fields; group?: Fields; userId?: unknown; groupId?: unknown };
-  if (operation.startsWith('create')) return false;
-  const aboutUser = user?.id ?? userId;
-  const aboutGroup = group?.id ?? groupId;
-  return (
-    (aboutUser !== undefined && userNamed(moment, String(aboutUser)) === undefined) ||
-    (aboutGroup !== undefined && groupOf(moment, aboutGroup) === undefined)
-  );
+function textOf(by: Context | undefined): string {
+  return by?.target
+    ? `${by.process.name} for ${keyOf(by.target.kind, by.target.namespace, by.target.name)}`
+    : (by?.process.name ?? 'nobody');
 }
 
-/** What a pass may have seen: lldap at one moment, and the resources at that or a later one. */
-function anyView(moments: readonly Moment[], holds: (moment: Moment) => boolean): boolean {
-  if (moments.some(holds)) return true;
-  return moments.some(({ objects }, i) => moments.slice(i + 1).some((later) => later.objects !== objects && holds({ ...later, objects })));
-}
-
-function pairOf({ userId, groupId }: Fields, moment: Moment): string {
-  return `${userNamed(moment, String(userId))?.uuid}|${groupOf(moment, groupId)?.uuid}`;
-}
-
-const userNamed = (moment: Moment, id: string) => moment.objects.find((o) => o.kind === 'LldapUser' && o.name === lower(id));
-const groupOf = (moment: Moment, id: unknown) => moment.objects.find((o) => o.kind === 'LldapGroup' && o.groupId === id);
-
-export function passwordAsked({ spec, metadata }: ResourceOf['LldapUser'], moment: Moment): string | undefined {
-  const ref = spec.passwordSecretRef;
-  const data = ref && moment.secrets.get(`${metadata.namespace}/${ref.name}`)?.data?.[ref.key];
-  return data === undefined ? undefined : Buffer.from(data, 'base64').toString();
-}
-
-/** Was it right at that moment? */
-type Rule = (variables: Fields, self: AnyResource, moment: Moment, book: RuleBook, done: ReadonlySet<string>) => boolean;
-
-const RULES: Record<string, Rule> = {
-  createUser: ({ user }, self, _moment, book) => {
-    const { id, attributes, ...fields } = user as Fields & { attributes: Values[] };
-    return isLive(self, 'LldapUser') && declares(self) === id && asks(self, { ...fields, insertAttributes: attributes }, book, 'created');
-  },
-  updateUser: ({ user }, self, moment, book) => {
-    const { id, ...change } = user as Fields & { id: string };
-    const object = userNamed(moment, id);
-    if (!object || !isLive(self, 'LldapUser') || declares(self) !== id) return false;
-    return mayWrite(object, self, moment, book) && asks(self, change, book);
-  },
-  deleteUser: ({ userId }, self, moment, book) => {
-    const object = userNamed(moment, String(userId));
-    return object === undefined || (isGoing(self) && mayDelete(object, self, moment, book));
-  },
-  createGroupWithDetails: ({ request }, self, _moment, book) => {
-    const { attributes, ...fields } = request as Fields & { attributes: Values[] };
-    return (
-      isLive(self, 'LldapGroup') && !isBuiltIn(declares(self)) && asks(self, { ...fields, insertAttributes: attributes }, book, 'created')
-    );
-  },
-  updateGroup: ({ group }, self, moment, book) => {
-    const { id, ...change } = group as Fields;
-    const object = groupOf(moment, id);
-    if (!object || !isLive(self, 'LldapGroup')) return false;
-    return mayWrite(object, self, moment, book) && asks(self, change, book);
-  },
-  deleteGroup: ({ groupId }, self, moment, book) => {
-    const object = groupOf(moment, groupId);
-    return object === undefined || (isGoing(self) && mayDelete(object, self, moment, book));
-  },
-  addUserToGroup: ({ userId, groupId }, self, moment, book) => {
-    const user = userNamed(moment, String(userId));
-    const group = groupOf(moment, groupId);
-    return user !== undefined && group !== undefined && isLive(self, 'LldapMembership') && mayJoin(self, user, group, moment, book);
-  },
-  removeUserFromGroup: (variables, self, moment, book, done) => {
-    const user = userNamed(moment, String(variables.userId));
-    const group = groupOf(moment, variables.groupId);
-    if (!user || !group || self.kind !== 'LldapMembership') return false;
-    return mayRemove(self, user, group, moment, book, done.has(`${self.metadata.uid} ${pairOf(variables, moment)}`));
-  },
-  addUserAttribute: (definition, self) => isLive(self, 'LldapAttributeSchema') && defines(self, 'User', definition),
-  addGroupAttribute: (definition, self) => isLive(self, 'LldapAttributeSchema') && defines(self, 'Group', definition),
-  deleteUserAttribute: ({ name }, self, moment, book, done) => mayUndefine(self, 'User', String(name), moment, book, done),
-  deleteGroupAttribute: ({ name }, self, moment, book, done) => mayUndefine(self, 'Group', String(name), moment, book, done),
-};
-
-const isGoing = (self: AnyResource) => self.metadata.deletionTimestamp !== undefined;
-
-function isLive<K extends KindName>(self: AnyResource, kind: K): self is ResourceOf[K] & AnyResource {
-  return self.kind === kind && !isGoing(self) && !self.spec.suspend;
-}
-
-/** Whether each field and attribute of a change is what the spec names, or the resource's own mark. */
-function asks(self: AnyResource, change: Fields, book: RuleBook, origin?: string): boolean {
-  const {
-    insertAttributes = [],
-    removeAttributes = [],
-    ...fields
-  } = change as Fields & {
-    insertAttributes?: Values[];
-    removeAttributes?: string[];
-  };
-  const spec = self.spec as unknown as Fields & { attributes?: Values[] };
-  const named = (name: string) => spec.attributes?.find((a) => lower(a.name) === lower(name))?.value;
-  const isOwnMark = ({ name, value }: Values) => {
-    const mark = readMark(value[0]);
-    return name === MARK_ATTRIBUTE && mark?.ref === refOf(self) && mark.instance === book.instance && (!origin || mark.origin === origin);
-  };
-  return (
-    Object.entries(fields).every(([field, value]) => spec[field] === value) &&
-    insertAttributes.every((a) => isOwnMark(a) || JSON.stringify(named(a.name)) === JSON.stringify(a.value)) &&
-    removeAttributes.every((name) => named(name)?.every((value) => value === ''))
-  );
-}
-
-/** The group is the one of the declared name, or the one that a resource of that name has. */
-function mayJoin(self: LldapMembership, user: Identity, group: Identity, moment: Moment, book: RuleBook): boolean {
-  if (declares(self) !== `${user.name} in ${lower(group.name)}` && !isRecordedAs(group, lower(self.spec.groupName), moment)) return false;
-  if (lower(self.spec.userName) !== user.name) return false;
-  if (!isBuiltIn(group.name) && !isBuiltIn(self.spec.groupName)) return true;
-  const mark = readMark(user.mark);
-  return isPrivileged(self.metadata.namespace, book) && mark?.instance === book.instance && isPrivileged(mark.namespace, book);
-}
-
-function isRecordedAs(group: Identity, name: string, moment: Moment): boolean {
-  return [...moment.resources.values()].some((r) => r.kind === 'LldapGroup' && declares(r) === name && r.status?.uuid === group.uuid);
-}
-
-function mayRemove(self: LldapMembership, user: Identity, group: Identity, moment: Moment, book: RuleBook, joinedIt: boolean): boolean {
-  if (user.name === ADMIN && lower(group.name) === 'lldap_admin') return false;
-  if (isGoing(self) && self.spec.deletionPolicy === 'Retain') return false;
-  const joined = self.status?.joined;
-  const was = joined?.userUuid === user.uuid && joined.groupUuid === group.uuid;
-  if (!was && !joinedIt && !(isGoing(self) && declares(self) === `${user.name} in ${lower(group.name)}`)) return false;
-  return !isClaimed(self, user, group, moment, book);
-}
-
-/** Whether another membership that may, and is not going, declares the pair by the names of now. */
-export function isClaimed(self: AnyResource | undefined, user: Identity, group: Identity, moment: Moment, book: RuleBook): boolean {
-  return [...moment.resources.values()].some(
-    (r) =>
-      r.kind === 'LldapMembership' &&
-      r.metadata.uid !== self?.metadata.uid &&
-      !isGoing(r) &&
-      declares(r) === `${user.name} in ${lower(group.name)}` &&
-      (!isBuiltIn(group.name) || isPrivileged(r.metadata.namespace, book)),
-  );
-}
-
-function defines(self: AnyResource, target: string, definition: Fields): boolean {
-  if (self.kind !== 'LldapAttributeSchema') return false;
-  const { isList = false, isVisible = false, isEditable = false } = self.spec;
-  return (
-    self.spec.target === target &&
-    declares(self) === definition.name &&
-    isList === definition.isList &&
-    isVisible === definition.isVisible &&
-    isEditable === definition.isEditable
-  );
-}
-
-function mayUndefine(self: AnyResource, target: string, name: string, moment: Moment, book: RuleBook, done: ReadonlySet<string>): boolean {
-  if (self.kind !== 'LldapAttributeSchema' || !isGoing(self) || self.spec.target !== target || declares(self) !== name) return false;
-  const told = self.spec.deletionPolicy === 'Delete' && isPrivileged(self.metadata.namespace, book);
-  if (self.spec.deletionPolicy === 'Retain' || !(self.status?.created || done.has(`${self.metadata.uid} ${name}`) || told)) return false;
-  const others = [...moment.resources.values()];
-  const declared = others.some(
-    (r) => r.kind === self.kind && r.metadata.uid !== self.metadata.uid && !isGoing(r) && declares(r) === name && r.spec.target === target,
-  );
-  const used = others.some(
-    (r) => r.kind === `Lldap${target}` && (r.spec as { attributes?: Values[] }).attributes?.some((a) => lower(a.name) === name),
-  );
-  return !declared && !used;
+function hasFinalizer(self: AnyResource, moment: Moment): boolean {
+  const then = moment.resources.get(resourceKey(self));
+  return then?.metadata.uid === self.metadata.uid && (then.metadata.finalizers?.includes(FINALIZER) ?? false);
 }

@@ -2,7 +2,7 @@ import type { LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser } fro
 import { FINALIZER, REQUESTED_AT } from '../../shared/names.ts';
 import { fold } from '../local/lldap/definitions.ts';
 import type { Group, User } from '../local/lldap/state.ts';
-import { passwordAsked } from './invariants.ts';
+import { passwordAsked } from './allowed.ts';
 import type { AnyResource } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
 import { justified } from './reasons.ts';
@@ -181,7 +181,8 @@ function checkObjects(world: World): void {
 
 function isAbout(resource: AnyResource, object: Identity): boolean {
   if (resource.kind !== 'LldapUser' && resource.kind !== 'LldapGroup') return false;
-  return declares(resource) === lower(object.name) || resource.status?.uuid === object.uuid;
+  const isStillItsOwn = readMark(object.mark)?.ref === refOf(resource) && ready(resource)?.status !== 'True';
+  return declares(resource) === lower(object.name) || resource.status?.uuid === object.uuid || isStillItsOwn;
 }
 
 function isPairAsked(world: World, all: AnyResource[], pair: string): boolean {

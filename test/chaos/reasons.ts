@@ -72,8 +72,9 @@ function ownerReason(world: World, resource: AnyResource, object: Identity | und
 }
 
 const isReady = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') ?? false;
-/** Why it is not Ready. */
-export const reasonOf = (r: AnyResource | undefined) => r?.status?.conditions?.find((c) => c.type === 'Ready' && c.status === 'False')?.reason ?? '';
+/** Why it is not Ready; empty if it is. */
+export const reasonOf = (r: AnyResource | undefined) =>
+  r?.status?.conditions?.find((c) => c.type === 'Ready' && c.status === 'False')?.reason ?? '';
 const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
 const NOT_SERIOUS = ['Conflict', 'NotOurs', 'Forbidden', 'Protected'];
 

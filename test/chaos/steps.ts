@@ -1,5 +1,5 @@
 import type { KindName } from '../../shared/kube/resources.ts';
-import { MARK_ATTRIBUTE, REQUESTED_AT } from '../../shared/names.ts';
+import { FINALIZER, MARK_ATTRIBUTE, REQUESTED_AT } from '../../shared/names.ts';
 import { type AnyResource, FOREIGN_CONDITION } from './kube.ts';
 import { ADMIN } from './lldap.ts';
 import { createRandom, type Random } from './random.ts';
@@ -285,7 +285,9 @@ function restoreKube(world: World, bare: boolean): void {
   const resources = backup.resources.map((r) => (bare ? asNew(world, r) : r));
   world.kube.restore(resources, backup.secrets);
   world.history.note(false);
-  for (const [key, resource] of before.resources) if (!world.kube.resources.has(key)) world.ledger.vanished(resource, before);
+  // Without the finalizer no search by mark is made: a group that is renamed before its first pass leaves the old one.
+  for (const [key, resource] of before.resources)
+    if (!world.kube.resources.get(key)?.metadata.finalizers?.includes(FINALIZER)) world.ledger.vanished(resource, before);
   world.ledger.keepAll(undefined, world.definitions(), world.pairs());
   world.needsFull = true;
   world.count('kube: restored');

@@ -16,6 +16,9 @@ demo: build tools ## Watch resources become users and groups in lldap, all on th
 test: build tools ## Run all tests
 	@$(RUN) node test/run.ts $(TESTS)
 
+chaos: node_modules/.ready ## Play ten times as many random schedules as the tests do (SCHEDULES=, SEED=)
+	@SCHEDULES=$${SCHEDULES:-100000} $(RUN) mocha --exit test/chaos/chaos.test.ts
+
 check: node_modules/.ready ## Check types, lint and format
 	@$(RUN) tsc
 	@$(RUN) biome check --error-on-warnings .
@@ -53,4 +56,4 @@ node_modules/.ready: package.json package-lock.json
 	@npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help demo test check build release image bench clean tools
+.PHONY: help demo test chaos check build release image bench clean tools

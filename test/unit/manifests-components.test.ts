@@ -72,6 +72,20 @@ describe('Of the components,', function () {
     });
   }
 
+  it('each does the same to a file that was rendered before, as a release has it', async () => {
+    for (const components of [...ALL.map((each) => [each]), ['overlays/second-instance/settings', 'components/instance']])
+      assert.deepEqual(changes(await renderWith(components), await renderWith(components, undefined, base)), [], components.join());
+  });
+
+  it('none adds an object outside the operator’s namespace', async () => {
+    for (const { kind, metadata } of typedManifests(await renderWith(ALL, undefined, base)).all)
+      assert.equal(
+        metadata.namespace === undefined,
+        ['Namespace', 'ClusterRole', 'ClusterRoleBinding'].includes(kind),
+        `${kind} ${metadata.name}`,
+      );
+  });
+
   it('all go together, in both overlays', async () => {
     for (const overlay of ['all-namespaces', 'single-namespace']) typedManifests(await renderWith(ALL, overlay));
   });

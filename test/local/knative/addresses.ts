@@ -1,14 +1,21 @@
 /** Where cluster-local names lead on this machine. */
 export class Addresses {
   readonly #ports = new Map<string, number>();
+  readonly #others: [address: string, local: string][];
+
+  /** @param others what stands here for addresses of the cluster that are not Knative's, such as lldap's */
+  constructor(others: Record<string, string> = {}) {
+    this.#others = Object.entries(others);
+  }
 
   set(host: string, port: number): void {
     this.#ports.set(host, port);
   }
 
-  /** The text with every known `http://<cluster-local host>` turned into the port here that stands for it. */
+  /** The text with every known address, such as `http://<cluster-local host>`, turned into what stands for it here. */
   local(text: string): string {
-    return text.replace(/http:\/\/([a-z0-9.-]+\.svc\.cluster\.local)(?=[/:\s]|$)(:80)?/g, (url, host: string) => {
+    const replaced = this.#others.reduce((result, [address, local]) => result.replaceAll(address, local), text);
+    return replaced.replace(/http:\/\/([a-z0-9.-]+\.svc\.cluster\.local)(?=[/:\s]|$)(:80)?/g, (url, host: string) => {
       const port = this.#ports.get(host);
       return port === undefined ? url : `http://127.0.0.1:${port}`;
     });

@@ -26,6 +26,8 @@ export interface KnativeOptions {
   idleMs?: number;
   /** Whether Jobs run once at the start and CronJobs on their schedule, or only on demand. */
   jobs?: 'run' | 'on demand';
+  /** What stands here for addresses of the cluster that are not Knative's, such as lldap's. */
+  addresses?: Record<string, string>;
   onEvent?(happening: Happening): void;
 }
 
@@ -61,10 +63,11 @@ export async function startKnative({
   command,
   idleMs = IDLE_MS,
   jobs = 'run',
+  addresses: others,
   onEvent,
 }: KnativeOptions): Promise<LocalKnative> {
   const manifests = readManifests(rendered);
-  const addresses = new Addresses();
+  const addresses = new Addresses(others);
   const story = new Story();
   if (onEvent) story.listen(onEvent);
   const faults = new Faults();

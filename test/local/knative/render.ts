@@ -20,16 +20,18 @@ export function renderManifests(folder = 'base'): Promise<string> {
 
 /**
  * What it makes of an overlay of `knative/overlays` with these components, in this order, of `knative/`.
+ * @param rendered the overlay as one file, rendered before: as a release has it
  * @throws Error with kubectl's words when it does not render
  */
-export async function renderWith(components: string[], overlay = 'all-namespaces'): Promise<string> {
+export async function renderWith(components: string[], overlay = 'all-namespaces', rendered?: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'local-kustomize-'));
   const at = (...path: string[]) => relative(folder, join(KNATIVE, ...path));
   try {
+    if (rendered !== undefined) await writeFile(join(folder, 'install.yaml'), rendered);
     const kustomization = {
       apiVersion: 'kustomize.config.k8s.io/v1beta1',
       kind: 'Kustomization',
-      resources: [at('overlays', overlay)],
+      resources: [rendered === undefined ? at('overlays', overlay) : 'install.yaml'],
       components: components.map((component) => at(component)),
     };
     await writeFile(join(folder, 'kustomization.yaml'), stringify(kustomization));

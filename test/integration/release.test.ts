@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { stringify } from 'yaml';
+import { API_VERSION, FINALIZER, INSTANCE_LABEL } from '../../shared/names.ts';
+import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
+import { renderManifests } from '../local/knative/render.ts';
+import { typedManifests } from '../local/knative/typed.ts';
+import { type Cluster, startCluster } from '../local/kube/cluster.ts';
+import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
+import { type LocalLldap, startLldap } from '../local/lldap/start.ts';
+import { ensureTools } from '../local/tools/build.ts';
+import { changes } from '../unit/manifests-changes.ts';
+import { blocksOf, installKnativeKinds, type Place, preparePlace } from './release-pages.ts';
+
+const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
+const IMAGE = 'registry.example.com/lldap-knative-operator:0.1.0';
+
+/** Somebody who follows the pages from an empty cluster on: every command of theirs that does not say what it needs. */
+describe('Who follows the pages', function () {
+  this.timeout(CLUSTER_TIMEOUT_MS);
+  let cluster: Cluster;
+  let lldap: LocalLldap & { close(): Promise<void> };
+  let place: Place;
+  let knative: LocalKnative | undefined;
+  const places: Place[] = [];
+
+  before(async () => {
+    assert.ok(existsSync(BUNDLE), 'build it first: make build');
+    lldap = await startLldap({ passwordCost: 'cheap' });
+    cluster = await startCluster();
+    await installKnativeKinds(cluster);
+    place = await newPlace();
+  });
+  after(async () => {
+    await knative?.stop();
+    await cluster?.stop();
+    await lldap.close();
+    for (const each of places) await each.remove();
+  });
+
+  async function newPlace(): Promise<Place> {
+    const made = await preparePlace(cluster, lldap.admin.password);
+    places.push(made);
+    return made;
+  }
+
+  /** Knative's part: from here on functions run. */
+  async function startFunctions(): Promise<void> {
+    const { kubectl } = await ensureTools();
+    const { stdout: manifests } = await promisify(execFile)(kubectl, ['kustomize', join(place.folder, 'install')]);
+    knative = await startKnative({
+      cluster,
+      manifests,
+      command: (args) => [process.execPath, BUNDLE, ...args],
+      addresses: {
+        'http://lldap.lldap.svc.cluster.local:17170': lldap.url,
+        'ldap://lldap.lldap.svc.cluster.local:3890': lldap.ldapUrl,
+      },
+    });
+  }
+
+  const get = async (...what: string[]): Promise<string> => {
+    const { stdout, stderr, code } = await cluster.kubectl(['get', ...what]);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+
+  it('of installing has a user that is Ready, whom lldap knows', async () => {
+    for (const block of await blocksOf('install.md')) {
+      await place.run(block);
+      if (block.includes('kubectl apply -k install') && !knative) await startFunctions();
+    }
+    const alice = (await lldap.users()).find(({ id }) => id === 'alice');
+    assert.deepEqual(alice?.groups, ['Developers']);
+    assert.equal(await lldap.check('alice', 'correct-horse-battery'), true);
+    assert.match(await get('networkpolicies', '-n', 'lldap-operator', '-o', 'name'), /lldap-operator-functions/);
+    assert.equal(await get('cronjob', 'lldap-operator-drift', '-n', 'lldap-operator', '-o', 'jsonpath={.spec.suspend}'), 'false');
+  });
+
+  it('of configuring has the same account as before', async () => {
+    for (const block of await blocksOf('configure.md')) await place.run(block);
+    const password = await get('secret', 'lldap-operator-credentials', '-n', 'lldap-operator', '-o', 'jsonpath={.data.password}');
+    assert.equal(Buffer.from(password, 'base64').toString(), lldap.admin.password);
+  });
+
+  it('of upgrading keeps the settings and has the install Job anew', async () => {
+    const uid = () => get('job', 'lldap-operator-install', '-n', 'lldap-operator', '-o', 'jsonpath={.metadata.uid}');
+    await cluster.kubectl(['create', 'job', 'lldap-operator-install', '-n', 'lldap-operator', '--image=old']);
+    const former = await uid();
+    for (const block of await blocksOf('upgrade.md')) await place.run(block);
+    assert.notEqual(await uid(), former);
+    assert.equal(
+      await get('configmap', 'lldap-operator', '-n', 'lldap-operator', '-o', 'jsonpath={.data.LLDAP_URL}'),
+      'http://lldap.lldap.svc.cluster.local:17170',
+    );
+  });
+
+  it('of several instances has another one beside the first', async () => {
+    const other = await newPlace();
+    for (const block of await blocksOf('multi-instance.md')) await other.run(block);
+    assert.equal(await get('configmap', 'lldap-operator', '-n', 'lldap-staging', '-o', 'jsonpath={.data.LLDAP_INSTANCE}'), 'staging');
+    const roles = await get('clusterroles', '-o', 'name');
+    for (const name of ['lldap-operator-user', 'lldap-operator-user-staging'])
+      assert.ok(roles.includes(`clusterrole.rbac.authorization.k8s.io/${name}\n`), name);
+    const bound = 'jsonpath={.roleRef.name} {.subjects[0].namespace}';
+    assert.equal(await get('clusterrolebinding', 'lldap-operator-user-staging', '-o', bound), 'lldap-operator-user-staging lldap-staging');
+  });
+
+  describe('of uninstalling', () => {
+    let blocks: string[];
+    const run = async (text: string) => {
+      const chosen = blocks.filter((block) => block.includes(text));
+      assert.equal(chosen.length, 1, text);
+      await place.run(chosen[0] ?? '');
+    };
+
+    before(async () => {
+      blocks = await blocksOf('uninstall.md');
+    });
+
+    it('keeps in lldap what shall stay, and ends every resource while the functions run', async () => {
+      await run('deletionPolicy');
+      await run('delete llm,llu,llg,llas');
+      assert.equal(await get('llm,llu,llg,llas', '--all-namespaces', '-o', 'name'), '');
+      assert.ok((await lldap.users()).some(({ id }) => id === 'alice'));
+      assert.equal(await get('cronjobs,jobs', '-n', 'lldap-operator', '-o', 'name'), '');
+    });
+
+    it('deletes Triggers one by one', async () => {
+      const { auditLog } = cluster;
+      await run('delete "$trigger"');
+      assert.equal(await get('triggers,apiserversources', '-n', 'lldap-operator', '-o', 'name'), '');
+      const deletions = (await readFile(auditLog, 'utf8'))
+        .split('\n')
+        .filter((line) => line.includes('"verb":"delete"') && line.includes('/lldap-operator/triggers/'))
+        .map((line) => Date.parse(JSON.parse(line).requestReceivedTimestamp));
+      assert.equal(deletions.length, 6);
+      for (const [index, time] of deletions.slice(1).entries()) assert.ok(time - (deletions[index] ?? 0) >= 1_900);
+    });
+
+    it('gets rid of a resource whose function has gone', async () => {
+      await knative?.stop();
+      knative = undefined;
+      const metadata = { name: 'left', namespace: 'team', labels: { [INSTANCE_LABEL]: 'default' }, finalizers: [FINALIZER] };
+      await cluster.apply(stringify({ apiVersion: API_VERSION, kind: 'LldapGroup', metadata, spec: { displayName: 'Left' } }));
+      await cluster.kubectl(['delete', 'llg', 'left', '-n', 'team', '--wait=false']);
+      assert.match(await get('llg', '-n', 'team', '-o', 'name'), /left/);
+      await run('finalizers');
+      assert.equal(await get('llg', '-n', 'team', '-o', 'name'), '');
+    });
+
+    it('has nothing left in the cluster', async () => {
+      await run('delete -k install');
+      const names = await get('clusterroles,clusterrolebindings,networkpolicies', '-A', '-o', 'name');
+      assert.deepEqual(
+        names.split('\n').filter((name) => name.includes('lldap-operator') && !name.endsWith('-staging')),
+        [],
+      );
+      const namespaced = 'configmaps,serviceaccounts,roles,rolebindings,services.serving.knative.dev,brokers';
+      assert.doesNotMatch(await get(namespaced, '-n', 'lldap-operator', '-o', 'name'), /lldap-operator/);
+      assert.equal(await get('namespace', 'lldap-operator', '-o', 'jsonpath={.status.phase}'), 'Terminating');
+      const { code } = await cluster.kubectl(['wait', '--for=delete', 'crd/lldapusers.lldap-operator.lukidoescode.com', '--timeout=60s']);
+      assert.equal(code, 0);
+    });
+  });
+});
+
+describe('make release', function () {
+  this.timeout(CLUSTER_TIMEOUT_MS);
+  let cluster: Cluster;
+  let place: Place;
+
+  before(async () => {
+    cluster = await startCluster();
+    place = await preparePlace(cluster, 'hush');
+  });
+  after(async () => {
+    await cluster.stop();
+    await place.remove();
+  });
+
+  const read = (file: string) => readFile(join(place.folder, 'dist', file), 'utf8');
+
+  it('writes all that there is, with the image’s name', async () => {
+    await place.run(`make release IMAGE=${IMAGE}`);
+    const install = await read('install.yaml');
+    assert.deepEqual(
+      changes(await renderManifests('overlays/all-namespaces'), install).filter((change) => !change.endsWith(`.image: ${IMAGE}`)),
+      [],
+    );
+    const { services, jobs, cronJobs } = typedManifests(install);
+    assert.equal(install.split(`image: ${IMAGE}\n`).length - 1, services.length + jobs.length + cronJobs.length);
+    const kinds = [...(await read('crds.yaml')).matchAll(/^kind: (\w+)$/gm)].map(([, kind]) => kind);
+    assert.deepEqual(kinds.sort(), [
+      ...Array(4).fill('CustomResourceDefinition'),
+      'ValidatingAdmissionPolicy',
+      'ValidatingAdmissionPolicyBinding',
+    ]);
+  });
+
+  it('names the image as the manifests do when it is told no other', async () => {
+    await place.run('make release');
+    assert.deepEqual(changes(await renderManifests('overlays/all-namespaces'), await read('install.yaml')), []);
+  });
+
+  it('divides the same for kn: each Service in a file, and all that kn cannot create', async () => {
+    await place.run('make release OVERLAY=single-namespace');
+    const { services, brokers, sources, all } = typedManifests(await read('install.yaml'));
+    const files = await readdir(join(place.folder, 'dist/kn/services'));
+    assert.deepEqual(files.sort(), services.map(({ metadata }) => `${metadata?.name}.yaml`).sort());
+    const others = typedManifests(await read('kn/others.yaml'));
+    assert.equal(others.all.length, all.length - services.length - brokers.length - sources.length);
+    await place.run('make release');
+    assert.equal(typedManifests(await read('kn/others.yaml')).sources.length, 2);
+  });
+
+  it('says in a line what is wrong with an overlay that does not exist', async () => {
+    await assert.rejects(place.run('make release OVERLAY=nowhere'), /must build at directory/);
+  });
+
+  it('says what to install where there is no kubectl', async () => {
+    const env = { PATH: dirname(process.execPath) };
+    const failed = promisify(execFile)(process.execPath, ['release.ts'], { cwd: place.folder, env });
+    await assert.rejects(failed, (error: Error & { stderr?: string }) => {
+      assert.equal(error.stderr, 'kubectl is needed: install it and put it on the PATH.\n');
+      return true;
+    });
+  });
+});

@@ -1,0 +1,28 @@
+import { stringify } from 'yaml';
+
+/** Kinds of Knative as the API server can keep them: any fields, and nobody who acts on them. */
+const KINDS = [
+  ['serving.knative.dev', 'v1', 'Service', 'services'],
+  ['eventing.knative.dev', 'v1', 'Broker', 'brokers'],
+  ['eventing.knative.dev', 'v1', 'Trigger', 'triggers'],
+  ['eventing.knative.dev', 'v1alpha1', 'EventPolicy', 'eventpolicies'],
+  ['sources.knative.dev', 'v1', 'ApiServerSource', 'apiserversources'],
+] as const;
+
+/** CustomResourceDefinitions, as YAML, for tests of what kubectl and kn create. */
+export function knativeCrds(): string {
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+  const definitions = KINDS.map(([group, version, kind, plural]) => ({
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    // kn finds kinds of sources by this label.
+    metadata: { name: `${plural}.${group}`, ...(group.startsWith('sources') && { labels: { 'duck.knative.dev/source': 'true' } }) },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { kind, plural, singular: kind.toLowerCase() },
+      versions: [{ name: version, served: true, storage: true, schema, subresources: { status: {} } }],
+    },
+  }));
+  return definitions.map((definition) => stringify(definition)).join('---\n');
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parse } from 'yaml';
+import { REASONS } from '../../shared/reconcile/reasons.ts';
+import { COUNTERS, GAUGES } from '../../shared/telemetry.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pagesBelow('docs')];
+
+function pagesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => join(folder, file));
+}
+
+function read(page: string): string {
+  return readFileSync(join(ROOT, page), 'utf8');
+}
+
+/** The first cells of all tables' rows. */
+function firstCells(page: string): string[] {
+  return [...read(page).matchAll(/^\| (`[^|]*`) \|/gm)].map(([, cell]) => cell ?? '');
+}
+
+describe('the documentation', () => {
+  for (const page of PAGES) {
+    it(`${page} links to what is there`, () => {
+      const text = read(page).replace(/```[\s\S]*?```/g, '');
+      const links = [...text.matchAll(/\]\(([^)#\s]+)(#[^)]*)?\)/g)]
+        .map(([, link]) => link ?? '')
+        .filter((link) => !link.startsWith('http'));
+      const dead = links.filter((link) => !existsSync(join(ROOT, dirname(page), link)));
+      assert.deepEqual(dead, []);
+    });
+  }
+
+  it('explains every reason, and no other', () => {
+    const page = read('docs/troubleshooting.md');
+    const table = page.slice(page.indexOf('## What the reasons mean'), page.indexOf('## When is it tried again?'));
+    const explained = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason);
+    assert.deepEqual(explained.sort(), Object.keys(REASONS).sort());
+  });
+
+  it('lists every metric with its unit', () => {
+    const table = Object.fromEntries(
+      [...read('docs/telemetry.md').matchAll(/^\| `(lldap_operator\.[\w.]+)` \| (\S+) \|/gm)].map(([, name, unit]) => [name, unit]),
+    );
+    const units = Object.fromEntries(Object.entries({ ...COUNTERS, ...GAUGES }).map(([name, { unit }]) => [name, unit]));
+    assert.deepEqual(table, units);
+  });
+
+  for (const kind of ['user', 'group', 'membership', 'attribute-schema']) {
+    it(`names every field of ${kind}`, () => {
+      const crd = parse(read(`crds/lldap${kind.replace('-', '')}.yaml`)) as Crd;
+      const { spec, status } = crd.spec.versions[0]?.schema.openAPIV3Schema.properties ?? {};
+      const documented = firstCells(`docs/kinds/${kind}.md`).flatMap((cell) =>
+        [...cell.matchAll(/`(\w+)`/g)].map(([, field]) => field ?? ''),
+      );
+      const fields = [...Object.keys(spec?.properties ?? {}), ...Object.keys(status?.properties ?? {})];
+      assert.ok(fields.length > 5);
+      assert.deepEqual(
+        fields.filter((field) => !documented.includes(field)),
+        [],
+      );
+      assert.deepEqual(
+        documented.filter((field) => !fields.includes(field)),
+        [],
+      );
+    });
+
+    it(`has an example of ${kind} in which each field is one of the kind’s`, () => {
+      const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(read(`docs/kinds/${kind}.md`)) ?? [];
+      const crd = parse(read(`crds/lldap${kind.replace('-', '')}.yaml`)) as Crd;
+      const example = parse(yaml) as { kind: string; spec: object };
+      const spec = crd.spec.versions[0]?.schema.openAPIV3Schema.properties.spec;
+      assert.equal(example.kind, crd.spec.names.kind);
+      for (const field of Object.keys(example.spec)) assert.ok(field in (spec?.properties ?? {}), field);
+      for (const field of spec?.required ?? []) assert.ok(field in example.spec, field);
+    });
+  }
+});
+
+interface Crd {
+  spec: {
+    names: { kind: string };
+    versions: { schema: { openAPIV3Schema: { properties: { spec?: Schema; status?: Schema } } } }[];
+  };
+}
+interface Schema {
+  properties: Record<string, unknown>;
+  required?: string[];
+}

@@ -42,9 +42,11 @@ export class Ledger {
             this.objects.add(object.uuid);
         return;
       case 'LldapMembership':
-        return this.#membershipGone(resource, moment, pairs);
+        this.#membershipGone(resource, moment, pairs);
+        return;
       case 'LldapAttributeSchema':
-        return this.#definitionGone(resource);
+        this.#definitionGone(resource);
+        return;
     }
   }
 

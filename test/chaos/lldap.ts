@@ -166,7 +166,7 @@ export class LldapDouble {
     return caller;
   }
 
-  #answer(request: HttpRequest, { name, variables }: Asked, by: Context | undefined): HttpAnswer {
+  #answer(request: HttpRequest, asked: Asked, by: Context | undefined): HttpAnswer {
     if (request.url === '/auth/simple/login') {
       const { username, password } = JSON.parse(request.body ?? '') as Credentials;
       const tokens = this.auth.login(username, Buffer.from(password));
@@ -178,6 +178,10 @@ export class LldapDouble {
     }
     const caller = this.#callerOf(request.headers?.Authorization?.replace('Bearer ', '') ?? '');
     if (typeof caller === 'string') return { status: 401, headers: {}, text: caller };
+    return this.#resolve(caller, asked, by);
+  }
+
+  #resolve(caller: Caller, { name, variables }: Asked, by: Context | undefined): HttpAnswer {
     const resolve = (resolvers(this.directory, 'sqlite', caller) as unknown as Record<string, (args: unknown) => unknown>)[name];
     if (!resolve) throw new Error(`the double does not know ${name}`);
     const isMutation = MUTATION.test(name);

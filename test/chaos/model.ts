@@ -23,14 +23,20 @@ function demand(holds: boolean, sentence: string, about: string): void {
 const ready = (r: AnyResource) => r.status?.conditions?.find((c) => c.type === 'Ready');
 
 function checkResource(world: World, resource: AnyResource): void {
-  if (isVirtual(resource, world.book)) return checkVirtual(world, resource);
+  if (isVirtual(resource, world.book)) {
+    checkVirtual(world, resource);
+    return;
+  }
   const { metadata, spec, status } = resource;
   const condition = ready(resource);
   const about = `${resource.kind} ${refOf(resource)} ${JSON.stringify({ spec, status, deleted: metadata.deletionTimestamp })}`;
   if (isLetGo(resource)) return;
   demand(status?.observedGeneration === metadata.generation, 'every generation was seen to', about);
   demand(condition?.observedGeneration === metadata.generation, 'Ready speaks of the generation that is there', about);
-  if (spec.suspend) return demand(condition?.reason === 'Suspended' && !status?.retry, 'what is suspended says so', about);
+  if (spec.suspend) {
+    demand(condition?.reason === 'Suspended' && !status?.retry, 'what is suspended says so', about);
+    return;
+  }
   const token = metadata.annotations?.[REQUESTED_AT];
   demand(token === undefined || token === status?.lastHandledReconcileAt, 'every request was handled', about);
   if (condition?.status === 'True') {
@@ -124,7 +130,7 @@ function holdsGroup(world: World, resource: LldapGroup): boolean {
 function holdsMembership(world: World, resource: LldapMembership): boolean {
   const user = world.lldap.state.users.get(fold(resource.spec.userName));
   const group = groupBy(world, ({ displayName }) => lower(displayName) === lower(resource.spec.groupName));
-  if (!user || !group || !group.members.has(user.id)) return false;
+  if (!user || !group?.members.has(user.id)) return false;
   const joined = resource.status?.joined;
   return joined?.userUuid === user.uuid && joined.groupUuid === group.uuid && joined.groupId === group.id;
 }

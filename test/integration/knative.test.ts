@@ -10,7 +10,6 @@ import { send } from '../local/knative/http.ts';
 import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
 import { renderManifests, withSettings } from '../local/knative/render.ts';
 import type { Happening } from '../local/knative/story.ts';
-import { typedManifests } from '../local/knative/typed.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { installCrds, LEAST_SPEC } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
@@ -195,30 +194,6 @@ describe('The local Knative with the manifests of this project', function () {
       );
       assert.equal(file.body.toString(), 'admin');
     });
-  });
-
-  it('has manifests whose pods and Jobs the API server admits, restricted Pod Security included', async () => {
-    await start();
-    const { services, jobs, cronJobs } = typedManifests(await renderManifests());
-    const dryRun = async (path: string, body: object) => {
-      const { code, body: answer } = await cluster.request('POST', `${path}?dryRun=All`, { body });
-      assert.equal(code, 201, JSON.stringify(answer));
-    };
-    for (const job of jobs) await dryRun(`/apis/batch/v1/namespaces/${NAMESPACE}/jobs`, job);
-    for (const cronJob of cronJobs) await dryRun(`/apis/batch/v1/namespaces/${NAMESPACE}/cronjobs`, cronJob);
-    const pods = `/api/v1/namespaces/${NAMESPACE}/pods`;
-    for (const { spec } of jobs) await dryRun(pods, { metadata: { name: 'call' }, spec: spec.template.spec });
-    for (const { spec } of cronJobs) await dryRun(pods, { metadata: { name: 'call' }, spec: spec.jobTemplate.spec.template.spec });
-    for (const { metadata, spec } of services) {
-      // What remains when Knative has taken its own fields out.
-      const { containerConcurrency, timeoutSeconds, responseStartTimeoutSeconds, ...pod } = spec?.template?.spec ?? assert.fail();
-      await dryRun(pods, { metadata: { name: metadata?.name }, spec: pod });
-    }
-    const careless = {
-      metadata: { name: 'careless' },
-      spec: { containers: [{ name: 'x', image: 'x' }], serviceAccountName: 'lldap-operator-user' },
-    };
-    assert.equal((await cluster.request('POST', `${pods}?dryRun=All`, { body: careless })).code, 403);
   });
 
   it('runs the Jobs on demand and says how they ended', async () => {

@@ -155,6 +155,8 @@ const failing: Arb<Step> = fc.oneof(
   often(2, fc.record({ do: fc.constant('touch' as const), kind, at: place, what: pick('annotation', 'condition', 'finalizer') })),
 ) as Arb<Step>;
 
+const late: Arb<Step> = fc.record({ do: fc.constant('crashLate' as const), ...soon });
+
 const target = fc.tuple(kind, place).map(([k, at]) => ({ kind: k, namespace: at.split('/')[0] ?? '', name: at.split('/')[1] ?? '' }));
 const notBefore = pick('2026-03-01T12:00:05.000Z', '2026-03-01T13:00:00.000Z', '2099-01-01T00:00:00.000Z');
 const telling: Arb<Step> = fc.oneof(
@@ -220,7 +222,7 @@ const touching: Arb<Step> = fc.oneof(
 ) as Arb<Step>;
 
 const restoring: Arb<Step> = fc.oneof(
-  often(2, fc.record({ do: fc.constant('backup' as const), of: pick('kube', 'lldap') })),
+  often(1, fc.record({ do: fc.constant('backup' as const), of: pick('kube', 'lldap') })),
   often(1, fc.record({ do: fc.constant('restore' as const), of: pick('kube', 'lldap'), bare: fc.boolean() })),
 ) as Arb<Step>;
 
@@ -231,7 +233,7 @@ export interface Mix {
   weights: Partial<Record<keyof typeof STEPS, number>>;
 }
 
-const STEPS = { passing, asking, failing, telling, touching, restoring };
+const STEPS = { passing, asking, failing, late, telling, touching, restoring };
 
 export function scheduleOf({ processes, minutesApart, weights }: Mix): Arb<Schedule> {
   const steps = (Object.keys(weights) as (keyof typeof STEPS)[]).map((name) => often(weights[name] ?? 0, STEPS[name]));

@@ -47,9 +47,16 @@ export class Invariants {
     if (!by || !self) return;
     const made = (what: string) => this.#made.set(by, [...(this.#made.get(by) ?? []), what]);
     if (operation.startsWith('create')) made((result as { uuid: string }).uuid);
+    if (operation.startsWith('create')) this.#done.add(`${self.metadata.uid} ${(result as { uuid: string }).uuid}`);
     if (operation === 'addUserToGroup') made(pairOf(variables, this.#history.current));
     if (operation === 'addUserToGroup') this.#done.add(`${self.metadata.uid} ${pairOf(variables, this.#history.current)}`);
     if (/^add.*Attribute$/.test(operation)) this.#done.add(`${self.metadata.uid} ${String(variables.name)}`);
+  }
+
+  /** uuids of what resources made that are no more. */
+  get orphans(): string[] {
+    const uids = new Set([...this.#history.current.resources.values()].map((r) => r.metadata.uid));
+    return [...this.#done].map((deed) => deed.split(' ')).flatMap(([uid = '', what = '']) => (uids.has(uid) ? [] : [what]));
   }
 
   /** Before a password is set. */

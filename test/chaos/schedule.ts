@@ -46,6 +46,8 @@ type Failing =
   | { do: 'fail'; service: Service; fault: Fault; calls: number }
   /** After some more has arrived, a process that is at work dies; each call that it had on its way is carried out, or not. */
   | { do: 'crash'; after: number; pick: number; seed: number }
+  /** The same, but each call arrives some time later: the one thing that lldap cannot be kept from. */
+  | { do: 'crashLate'; after: number; pick: number; seed: number }
   /** After some more, one that is at work gets no answer and no time, until it is thawed. */
   | { do: 'freeze'; after: number; pick: number; seed: number }
   | { do: 'thaw'; pick: number }

@@ -39,6 +39,13 @@ const STEPS: { [Do in Step['do']]: Take<StepOf<Do>> } = {
     world.crash(process, random);
     world.count('process: crash');
   },
+  async crashLate(world, { after, pick, seed }) {
+    await some(world, after, createRandom(seed));
+    const process = one(world.busy, pick);
+    if (!process) return;
+    world.crash(process, 'late');
+    world.count('process: crash, its calls arrive late');
+  },
   async freeze(world, { after, pick, seed }) {
     await some(world, after, createRandom(seed));
     const process = one(world.busy, pick);
@@ -269,9 +276,8 @@ function toggled(finalizers: readonly string[], { metadata }: AnyResource): stri
 }
 
 function restoreLldap(world: World): void {
-  if (!world.backups.lldap) return;
   world.lldap.byHand((directory) => {
-    directory.state = structuredClone(world.backups.lldap ?? directory.state);
+    directory.state = structuredClone(world.backups.lldap);
   });
   world.ledger.keepAll(world.history.current.objects, world.definitions(), world.pairs());
   world.needsFull = true;
@@ -280,7 +286,7 @@ function restoreLldap(world: World): void {
 
 function restoreKube(world: World, bare: boolean): void {
   const backup = world.backups.kube;
-  if (!backup) return;
+  world.restored = true;
   const before = world.history.current;
   const resources = backup.resources.map((r) => (bare ? asNew(world, r) : r));
   world.kube.restore(resources, backup.secrets);

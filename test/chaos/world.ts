@@ -47,13 +47,17 @@ export class World {
   readonly book: RuleBook;
   readonly invariants: Invariants;
   readonly counts = new Map<string, number>();
-  readonly backups: { kube?: { resources: AnyResource[]; secrets: ReadonlyMap<string, Secret> }; lldap?: State } = {};
+  readonly backups: { kube: { resources: AnyResource[]; secrets: ReadonlyMap<string, Secret> }; lldap: State };
   processes: Process[] = [];
   failing: { service: Service; fault: Fault; left: number }[] = [];
+  /** Calls of processes that are no more. */
+  late: Call[] = [];
   /** Changes that the source will not tell. */
   untold = 0;
   /** Only a full reconcile finds what people did in lldap, or what a backup brought back. */
   needsFull = false;
+  /** The cluster went back to a backup. */
+  restored = false;
   /** Keys on which a process died after a write that came late: the one thing that only drift mends. */
   readonly residue = new Set<string>();
   /** What was done to what, for invariants of quiet. */
@@ -65,6 +69,7 @@ export class World {
   readonly #around: Surroundings;
   readonly #passes: Pass[] = [];
   #actions = 0;
+  #lateness = false;
 
   constructor(schedule: Schedule) {
     this.#schedule = schedule;
@@ -87,14 +92,17 @@ export class World {
     this.ledger = new Ledger(this.book);
     this.kube = new KubeDouble(this.scheduler, this.#kubeListener(), OPERATOR_NAMESPACE);
     this.lldap = new LldapDouble(this.scheduler, {
-      onMutation: (by, operation, variables) => this.invariants.mutation(by, operation, variables),
+      onMutation: (by, operation, variables) => {
+        if (!this.#lateness) this.invariants.mutation(by, operation, variables);
+      },
       onMutated: (by, operation, variables, result) => {
         this.writes.push(operation);
         this.invariants.mutated(by, operation, variables, result);
+        this.#definedForNobody(by, operation, variables);
       },
       onPassword: (by, userId, password) => {
         this.writes.push(`password ${userId}`);
-        this.invariants.password(by, userId, password);
+        if (!this.#lateness) this.invariants.password(by, userId, password);
       },
       onChange: () => this.history.note(true),
     });
@@ -106,6 +114,7 @@ export class World {
     this.invariants = new Invariants(this.history, this.broker, this.book, (sentence) => this.violate(sentence));
     this.history.note(true);
     this.ledger.keepAll(this.history.current.objects, [], this.pairs());
+    this.backups = { kube: { resources: [], secrets: new Map() }, lldap: structuredClone(this.lldap.state) };
     this.#around = {
       config,
       operatorNamespace: OPERATOR_NAMESPACE,
@@ -151,15 +160,12 @@ export class World {
     return this.processes.filter((p) => this.scheduler.calls.some(({ by }) => by === p));
   }
 
-  /** Each call that it had on its way arrives, or never will; another process takes its place. */
-  crash(process: Process, random: Random): void {
+  /** Each call that it had on its way arrives, never will, or will be late; another process takes its place. */
+  crash(process: Process, fate: Random | 'late'): void {
     process.alive = false;
-    for (const call of this.scheduler.cut(process)) {
-      if (random.below(2) === 1) {
-        this.trace?.(`  ${name(process)} dies, ${call.what} arrives`);
-        call.arriveLate();
-      }
-    }
+    const cut = this.scheduler.cut(process);
+    if (fate === 'late') this.late.push(...cut);
+    else for (const call of cut) if (fate.below(2) === 1) this.#arriveLate(call);
     for (const pass of this.#passes.filter((p) => p.process === process && !p.over)) this.#cutShort(pass);
     this.broker.disconnect(process);
     this.processes = this.processes.filter((p) => p !== process);
@@ -195,13 +201,14 @@ export class World {
 
   /** Lets one of the things that may happen now happen. Answers whether there was one. */
   async act(random: Random): Promise<boolean> {
-    const calls = this.scheduler.calls.filter(({ by }) => !by.frozen);
+    const calls = [...this.scheduler.calls.filter(({ by }) => !by.frozen), ...this.late];
     const deliveries = this.broker.ready.filter(({ to }) => this.#serving(to).length > 0);
     const all = [...calls, ...deliveries].sort((a, b) => a.seq - b.seq);
     const chosen = all[random.below(all.length)];
     if (!chosen) return false;
     if (++this.#actions > MOST_ACTIONS) this.violate('a schedule comes to rest');
-    if ('arrive' in chosen) this.#arrive(chosen);
+    if (this.late.includes(chosen as Call)) this.#arriveLate(chosen as Call);
+    else if ('arrive' in chosen) this.#arrive(chosen);
     else this.#deliver(chosen, random);
     await settleMicrotasks();
     if (this.violation) throw this.violation;
@@ -234,6 +241,21 @@ export class World {
     });
     await settleMicrotasks();
     if (this.violation) throw this.violation;
+  }
+
+  /** Nobody is there any more to look again after it; so no rule is asked, and what it makes may stay. */
+  #arriveLate(call: Call): void {
+    this.trace?.(`  ${name(call.by)} is no more, ${call.what} arrives`);
+    const isLate = this.late.includes(call);
+    this.late = this.late.filter((other) => other !== call);
+    const before = this.history.now;
+    this.#lateness = isLate;
+    call.arriveLate();
+    this.#lateness = false;
+    if (!isLate || this.history.now === before) return;
+    this.count('residue: a late write of a process that died');
+    for (const key of this.kube.resources.keys()) this.residue.add(key);
+    this.ledger.keepAll(this.history.current.objects, this.definitions(), this.pairs());
   }
 
   #arrive(call: Call): void {
@@ -308,6 +330,7 @@ export class World {
   }
 
   #answered(process: Process, { event }: Delivery, status: number): void {
+    if (status >= 500) this.#forgive();
     if (status >= 300 || (event.what !== 'resource' && event.what !== 'reconcile')) return;
     const key = keyOf(event.target.kind, event.target.namespace, event.target.name);
     // A request that was collapsed into another's pass is answered while that goes on.
@@ -322,6 +345,7 @@ export class World {
   /** A pass that wrote while another process was at the same resource, and now will not look again. */
   #cutShort(pass: Pass): void {
     pass.over = true;
+    this.#forgive();
     if (pass.attempts.every(({ mutations }) => mutations === 0)) return;
     const since = pass.attempts[0]?.since ?? 0;
     const others = this.#passes.filter((p) => p.key === pass.key && p.process !== pass.process);
@@ -329,6 +353,21 @@ export class World {
       this.residue.add(pass.key);
       this.count('residue: a late write of a process that died');
     }
+  }
+
+  /**
+   * A resource cannot vanish while it has our finalizer, unless the cluster goes back to a backup. What a pass made for
+   * it then goes again with the pass's status; it stays if that fails, too.
+   */
+  #forgive(): void {
+    if (this.restored) for (const uuid of this.invariants.orphans) this.ledger.objects.add(uuid);
+  }
+
+  /** A definition that is not recorded is kept. */
+  #definedForNobody(by: Context | undefined, operation: string, { name }: Record<string, unknown>): void {
+    const self = by?.attempt?.self;
+    const target = /^add(User|Group)Attribute$/.exec(operation)?.[1];
+    if (self && target && !this.kube.resources.has(resourceKey(self))) this.ledger.definitions.add(`${target} ${name}`);
   }
 
   #logged(line: string): void {

@@ -1,5 +1,6 @@
 import { isReady } from '../../shared/reconcile/decide.ts';
 import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
+import { declares } from '../../shared/reconcile/lookup.ts';
 import { declaredName, refOf } from '../../shared/reconcile/names.ts';
 import { targetOf, usersOf } from '../../shared/reconcile/wake.ts';
 import { desired, type Observed, plan, planDeletion, type Step } from './plan.ts';
@@ -22,6 +23,7 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
       (s) =>
         s.metadata.uid !== resource.metadata.uid &&
         s.metadata.deletionTimestamp === undefined &&
+        declares(s) &&
         s.spec.target === resource.spec.target &&
         declaredName(s) === name,
     );

@@ -10,7 +10,7 @@ import { foldGroupName, isBuiltInGroup, membershipKeys, refOf, virtualGroupName 
 import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { wake } from '../../shared/reconcile/settle.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
-import { claimants, joinedOf, type Observed, plan, planDeletion, refuse, type Step } from './plan.ts';
+import { claimants, joinedOf, noGroup, noUser, type Observed, plan, planDeletion, refuse, type Step } from './plan.ts';
 
 type MembershipWork = Work<'LldapMembership'>;
 
@@ -44,16 +44,8 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
       throw notReady('DependencyNotReady', `The virtual group for ${groupName} is not there yet; startup creates it.`);
     const user = readyOne(await io.lookup.declaring('LldapUser', userKey), `the user ${userName}`);
     const group = readyOne(groups, `the group ${groupName}`);
-    if (!user && !(await io.lldap.user(userKey)))
-      throw notReady(
-        'DependencyNotReady',
-        `lldap has no user ${userName}, and no LldapUser is about to make it; create one, or correct spec.userName.`,
-      );
-    if (!group && !(await findGroup(io, groupName)))
-      throw notReady(
-        'DependencyNotReady',
-        `lldap has no group ${groupName}, and no LldapGroup is about to make it; create one, or correct spec.groupName.`,
-      );
+    if (!user && !(await io.lldap.user(userKey))) throw notReady('DependencyNotReady', noUser(userName));
+    if (!group && !(await findGroup(io, groupName))) throw notReady('DependencyNotReady', noGroup(groupName));
     return { user, group };
   },
   async observe(work, { user, group: resource }) {

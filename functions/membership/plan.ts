@@ -19,6 +19,18 @@ export interface Observed {
 
 export type Step = { do: 'leave' | 'join'; user: { id: string; uuid: string }; group: LldapGroupRef };
 
+/** Neither name can be edited, so the way out is another membership. */
+export function noUser(name: string): string {
+  return `lldap has no user ${name} yet; if no LldapUser declares it, create one, or replace this membership by one with the right userName.`;
+}
+
+export function noGroup(name: string): string {
+  const builtIn = foldGroupName(name).replaceAll('-', '_');
+  if (isBuiltInGroup(builtIn) && !isBuiltInGroup(name))
+    return `lldap has no group ${name}; its own is called ${builtIn}: replace this membership by one with that groupName.`;
+  return `lldap has no group ${name} yet; if no LldapGroup declares it, create one, or replace this membership by one with the right groupName.`;
+}
+
 /** Memberships of lldap's own groups make administrators: only a privileged namespace may ask for them. */
 export function refuse({ spec, metadata }: LldapMembership, policy: Policy): Failure | undefined {
   return forbidden(spec.groupName, metadata.namespace, policy);
@@ -44,11 +56,11 @@ export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observe
   const { userName, groupName } = resource.spec;
   if (!account)
     return {
-      refused: notReady('DependencyNotReady', `lldap has no user ${userName}; create an LldapUser for it, or correct spec.userName.`),
+      refused: notReady('DependencyNotReady', noUser(userName)),
     };
   if (!group)
     return {
-      refused: notReady('DependencyNotReady', `lldap has no group ${groupName}; create an LldapGroup for it, or correct spec.groupName.`),
+      refused: notReady('DependencyNotReady', noGroup(groupName)),
     };
   const refused = forbidden(group.displayName, resource.metadata.namespace, policy);
   if (refused) return { refused };
@@ -57,7 +69,7 @@ export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observe
     return {
       refused: notReady(
         'UserNotPrivileged',
-        `${groupName} is joined only by users that a privileged namespace owns, and ${userName} is not; declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).`,
+        `${groupName} is joined only by users that a privileged namespace owns, and ${userName} ${mark?.instance === policy.instance ? `belongs to ${mark.namespace}/${mark.name}; set deletionPolicy: Retain on that LldapUser, delete it, and then` : 'is not;'} declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).`,
       ),
     };
   const leaves = left && !claimed && !forbidden(left.displayName, resource.metadata.namespace, policy);

@@ -86,7 +86,9 @@ export async function runPass<K extends KindName, Dependencies, Observed, Step>(
       if (!(error instanceof KubeError)) throw error;
       if (tries < TRIES && (error.stale || error.gone)) continue;
       io.log.error('the API server failed a pass', { ...target, status: error.status, reason: error.message });
-      return journal.report('unwritten', { message: 'the API server did not take what the pass had to write' });
+      return journal.report('unwritten', {
+        message: `the API server failed the pass (${error.status || 'no answer'}); it will be tried again`,
+      });
     }
   }
 }
@@ -116,8 +118,14 @@ async function attempt<K extends KindName, Dependencies, Observed, Step>(
     if (!hasFinalizer(resource)) return { report: report('gone') };
     const failure = await caught(io, () => remove(kind, work, journal));
     if (failure) return { report: await settle(work, journal, failure) };
-    await wake(io, () => kind.dependants(work, { becameReady: false, gone: true }));
+    let woken: Target[] = [];
+    await wake(io, async () => {
+      woken = await kind.dependants(work, { becameReady: false, gone: true });
+      return woken;
+    });
     await io.kube.removeFinalizer(work.resource);
+    // Whoever takes its place found it still there, if it was quick.
+    await wake(io, async () => woken.filter((t) => t.kind === kind.name));
     return { report: report('deleted') };
   }
 

@@ -52,7 +52,7 @@ export function standing(owner: Owner, what: string, namespace: string, kind: st
         may: 'not',
         why: taken(
           'Conflict',
-          `The ${what} in lldap belongs to the ${kind} ${owner.ref}; delete one of the two resources or give this one another name.`,
+          `The ${what} in lldap belongs to the ${kind} ${owner.ref}; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.`,
         ),
       };
     case 'foreign':

@@ -48,7 +48,8 @@ describe(`a burst of ${TOTAL} resources of all kinds at once`, () => {
 
     for (const [service, mb] of peaks.memoryMb) assert.ok(mb < MEMORY_LIMIT_MB, `${service} used ${mb} MB`);
     assert.ok(peaks.http <= 5 * MAX_CALLS, `${peaks.http} connections over HTTP`);
-    assert.ok(peaks.ldap <= 3, `${peaks.ldap} connections over LDAP`);
+    // Two operations and the connection that user keeps; startup's check, and what is being closed.
+    assert.ok(peaks.ldap <= 5, `${peaks.ldap} connections over LDAP`);
     assert.equal(peaks.unhealthy, 0);
     // A delivery that meets a function on its way to zero is repeated by the broker; none may be given up, or have waited too long.
     assert.deepEqual(

@@ -125,6 +125,17 @@ async function everythingThatFunctionsDo(world: World): Promise<void> {
     (await world.lldap.users()).some(({ attributes }) => JSON.stringify(attributes).includes(`${ns}/anna`)),
   );
 
+  // A user whose resource went and left it: its mark names nobody, and a membership looks for who that was.
+  await world.apply(
+    user('kept', { passwordPolicy: 'Ignore', deletionPolicy: 'Retain' }),
+    world.resource('LldapMembership', ns, 'kept-team', { userName: 'kept', groupName: 'Rights' }),
+  );
+  await world.kubectl('wait', 'llm', 'kept-team', '-n', ns, '--for=condition=Ready', '--timeout=120s');
+  await world.kubectl('delete', 'llu', 'kept', '-n', ns, '--timeout=120s');
+  const found = () =>
+    world.kubectl('get', 'llm', 'kept-team', '-n', ns, '-o', 'jsonpath={.status.conditions[?(@.type=="DependenciesReady")].reason}');
+  await until('the membership finds the user in lldap', async () => (await found()) === 'FoundInLldap');
+
   // A built-in group, from the privileged namespace.
   await world.apply(
     world.resource('LldapUser', OPERATOR, 'root', { username: 'root', email: 'root@example.com', passwordPolicy: 'Ignore' }),

@@ -92,7 +92,7 @@ describe('functions/group/plan', () => {
       assert.deepEqual(refusal({ observed: { group: found, owner: { who: 'other', ref: 'other/crew' } } }), [
         'Taken',
         'Conflict',
-        'The group Crew in lldap belongs to the LldapGroup other/crew; delete one of the two resources or give this one another name.',
+        'The group Crew in lldap belongs to the LldapGroup other/crew; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.',
       ]);
     });
   });

@@ -70,6 +70,7 @@ describe('The manifests give rights', function () {
         ours('list lldapmemberships'),
         ours('patch lldapmemberships'),
         ours('patch lldapmemberships/status'),
+        ours('get lldapusers'),
         ours('list lldapusers'),
         ours('get lldapgroups'),
         ours('list lldapgroups'),

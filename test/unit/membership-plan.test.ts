@@ -79,7 +79,7 @@ describe('functions/membership/plan', () => {
       assert.deepEqual(refusal({ group: crew }), [
         'NotReady',
         'DependencyNotReady',
-        'lldap has no user alice; create an LldapUser for it, or correct spec.userName.',
+        'lldap has no user alice yet; if no LldapUser declares it, create one, or replace this membership by one with the right userName.',
       ]);
     });
   });
@@ -88,7 +88,7 @@ describe('functions/membership/plan', () => {
     assert.deepEqual(refusal({ account: alice }), [
       'NotReady',
       'DependencyNotReady',
-      'lldap has no group Crew; create an LldapGroup for it, or correct spec.groupName.',
+      'lldap has no group Crew yet; if no LldapGroup declares it, create one, or replace this membership by one with the right groupName.',
     ]);
   });
 
@@ -117,7 +117,9 @@ describe('functions/membership/plan', () => {
         assert.deepEqual(refusal({ account: found, group: admins }, wanted), [
           'NotReady',
           'UserNotPrivileged',
-          'lldap_admin is joined only by users that a privileged namespace owns, and alice is not; declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).',
+          name === 'whom a tenant owns'
+            ? 'lldap_admin is joined only by users that a privileged namespace owns, and alice belongs to team/alice; set deletionPolicy: Retain on that LldapUser, delete it, and then declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).'
+            : 'lldap_admin is joined only by users that a privileged namespace owns, and alice is not; declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).',
         ]);
       });
     }

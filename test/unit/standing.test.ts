@@ -8,7 +8,7 @@ type Refusal = [category: string, reason: string, message: string];
 const CONFLICT: Refusal = [
   'Taken',
   'Conflict',
-  'The user alice in lldap belongs to the LldapUser other/alice; delete one of the two resources or give this one another name.',
+  'The user alice in lldap belongs to the LldapUser other/alice; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.',
 ];
 const FOREIGN: Refusal = [
   'Invalid',

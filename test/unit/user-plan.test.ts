@@ -155,7 +155,7 @@ describe('functions/user/plan', () => {
       assert.deepEqual(refusal({ observed: { account: account(), owner: { who: 'other', ref: 'other/al' } } }), [
         'Taken',
         'Conflict',
-        'The user alice in lldap belongs to the LldapUser other/al; delete one of the two resources or give this one another name.',
+        'The user alice in lldap belongs to the LldapUser other/al; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.',
       ]);
     });
   });

@@ -16,6 +16,10 @@ const FIRST_PASSWORD = 'correct-horse-battery';
 const SECOND_PASSWORD = 'staple-a-new-horse';
 
 const narrator = new Narrator();
+process.once('uncaughtException', (error) => {
+  process.stderr.write(`\nThe demo has failed: ${error.message}\n`);
+  process.exit(1);
+});
 const stack = await start();
 try {
   await installed();
@@ -48,6 +52,8 @@ async function start(): Promise<Stack> {
 
 async function installed(): Promise<void> {
   narrator.say('Up. No function is running: each starts with its first event. The install Job calls startup:');
+  await until('the install Job has ended', async () => narrator.installed !== undefined);
+  if (narrator.installed !== 0) throw new Error('startup met a problem, which the Job names above: correct the setting and try again.');
   await until(
     'startup has made the virtual groups',
     async () => (await kubectl(['get', 'llg', '-n', 'lldap-operator', '-o', 'name'])).split('\n').length > 3,
@@ -137,13 +143,19 @@ async function keep(): Promise<void> {
   kubectl describe llu alice -n team
 
   # Ask for a full reconcile, as an event:
-  curl -i ${knative.brokerUrl} -H 'ce-specversion: 1.0' -H 'ce-id: 1' -H 'ce-source: me' \\
+  curl -i -X POST ${knative.brokerUrl} -H 'ce-specversion: 1.0' -H 'ce-id: 1' -H 'ce-source: me' \\
     -H 'ce-type: com.lukidoescode.lldap-operator.reconcile' \\
     -H 'ce-kind: LldapUser' -H 'ce-namespace: team' -H 'ce-name: alice'
 
   # Ask a function directly, and be told what it did:
-  curl -s ${knative.serviceUrl('lldap-operator-startup')} -H 'Prefer: return=representation' -H 'ce-specversion: 1.0' \\
-    -H 'ce-id: 2' -H 'ce-source: me' -H 'ce-type: com.lukidoescode.lldap-operator.startup'
+  curl -s -X POST ${knative.serviceUrl('lldap-operator-user')} -H 'Prefer: return=representation' -H 'ce-specversion: 1.0' \\
+    -H 'ce-id: 2' -H 'ce-source: me' -H 'ce-type: com.lukidoescode.lldap-operator.reconcile' \\
+    -H 'ce-kind: LldapUser' -H 'ce-namespace: team' -H 'ce-name: alice'
+  curl -s -X POST ${knative.serviceUrl('lldap-operator-startup')} -H 'Prefer: return=representation' -H 'ce-specversion: 1.0' \\
+    -H 'ce-id: 3' -H 'ce-source: me' -H 'ce-type: com.lukidoescode.lldap-operator.startup'
+
+  # To clean up, delete the resources and leave the namespace: no controller runs here that could end one.
+  kubectl delete llm,llu,llg,llas --all -n team
 
   lldap: ${lldap.url} and ${lldap.ldapUrl}, as ${lldap.admin.username}${lldap.local ? ` with the password ${lldap.admin.password}` : ''}
 

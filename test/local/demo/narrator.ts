@@ -5,6 +5,8 @@ export class Narrator {
   readonly #started = performance.now();
   /** Counted for the summary at the end. */
   readonly totals = { events: 0, coldStarts: 0, slowestColdStartMs: 0, deliveries: 0 };
+  /** How the install Job ended, once it has. */
+  installed: number | null | undefined;
   /** Functions that are running. */
   readonly running = new Set<string>();
 
@@ -33,6 +35,9 @@ export class Narrator {
     switch (happening.what) {
       case 'accepted':
         this.totals.events++;
+        break;
+      case 'job':
+        this.installed ??= happening.code;
         break;
       case 'delivered':
         this.totals.deliveries++;
@@ -69,7 +74,7 @@ function describe(happening: Happening): string | undefined {
     case 'lost':
       return `lost      ${shortType(happening.event.type)} ${happening.event.name ?? ''}: ${happening.why}`;
     case 'job':
-      return `job       ${happening.job} ended with ${happening.code}`;
+      return `job       ${happening.job} ended with ${happening.code}${happening.code === 0 ? '' : `: ${happening.output.trim()}`}`;
     case 'warning':
       return `warning   ${happening.from}: ${happening.message}`;
     case 'violation':
@@ -89,9 +94,10 @@ function logged(line: string): string | undefined {
   if (entry?.message !== 'reconciled') return undefined;
   const { kind, namespace, name, did = [], ready, reason, retry, detail, result } = entry;
   const what = `${kind} ${namespace}/${name}`;
-  if (result === 'deleted') return `done      ${what}: ${[...did, 'let it go'].join(', ')}`;
+  if (result === 'unwritten') return `failed    ${what}: ${detail}`;
+  if (result === 'deleted') return `done      ${what}: ${[...did, 'the resource may go'].join(', ')}`;
   if (ready) return did.length > 0 ? `done      ${what}: ${did.join(', ')} → Ready` : undefined;
-  const next = retry?.nextTime ? `; attempt ${retry.attempts}, the next is due at ${retry.nextTime.slice(11, 19)}` : '';
+  const next = retry?.nextTime ? ` (attempt ${retry.attempts}; the next is due at ${retry.nextTime.slice(11, 19)} UTC)` : '';
   return `waiting   ${what}: ${reason}: ${detail}${next}`;
 }
 

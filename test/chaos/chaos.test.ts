@@ -5,11 +5,12 @@ import type { Outcome, Share } from './worker.ts';
 
 /**
  * Random schedules against the real engine, see `model.ts` for what is promised. `SCHEDULES` is how many (10,000 by
- * default), `SEED` plays those of a run again, whose seed it prints.
+ * default). The same ones each time, so that a change is what makes them fail, unless `SEED` names others: `make chaos`
+ * looks for new ones.
  */
 
 const SCHEDULES = Number(process.env.SCHEDULES ?? 10_000);
-const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1_000_000_000));
+const SEED = Number(process.env.SEED ?? 1);
 const WORKERS = 2;
 
 /** Percent of the schedules, by what they are made of. */

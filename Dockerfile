@@ -4,7 +4,7 @@
 # Reproducible: the lock file names every package, and the bundles are the same byte for byte from the same commit. Name NODE and
 # BASE by digest for the rest. The compile cache, in a layer of its own, differs with each build: V8 puts a random seed into it.
 
-# Node 24 with npm, on a glibc system: it builds, and gives its own Node to the image.
+# Node 24.12 or later with npm, on a glibc system: it builds, and gives its own Node to the image.
 ARG NODE=node:24-trixie-slim
 # What the bundles are laid on: that Node alone, or a distroless image of the same version of Node.
 ARG BASE=node-alone

@@ -170,6 +170,7 @@ function functionOf(event: OperatorEvent): FunctionName {
   }
 }
 
+/** As resources are keyed, too. */
 export function nameOf({ kind, namespace, name }: EventTarget): string {
   return `${kind} ${namespace}/${name}`;
 }

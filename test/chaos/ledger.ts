@@ -42,7 +42,7 @@ export class Ledger {
             this.objects.add(object.uuid);
         return;
       case 'LldapMembership':
-        this.#membershipGone(resource, moment, pairs);
+        this.#membershipGone(resource, pairs);
         return;
       case 'LldapAttributeSchema':
         this.#definitionGone(resource);
@@ -60,7 +60,7 @@ export class Ledger {
     }
   }
 
-  #membershipGone(resource: LldapMembership, _moment: Moment, pairs: Iterable<string>): void {
+  #membershipGone(resource: LldapMembership, pairs: Iterable<string>): void {
     if (resource.spec.deletionPolicy !== 'Retain') return;
     const joined = resource.status?.joined;
     for (const pair of pairs) if (joined && pair === `${joined.userUuid}|${joined.groupUuid}`) this.pairs.add(pair);

@@ -167,21 +167,21 @@ export class LldapDouble {
   }
 
   #answer(request: HttpRequest, asked: Asked, by: Context | undefined): HttpAnswer {
-    if (request.url === '/auth/simple/login') {
-      const { username, password } = JSON.parse(request.body ?? '') as Credentials;
-      const tokens = this.auth.login(username, Buffer.from(password));
-      return tokens ? answer(tokens) : { status: 401, headers: {}, text: 'refused' };
-    }
+    if (request.url === '/auth/simple/login') return this.#login(JSON.parse(request.body ?? '') as Credentials);
     if (request.url === '/auth/refresh') {
       const token = this.auth.refresh(request.headers?.['refresh-token'] ?? '');
-      return token === undefined ? { status: 401, headers: {}, text: 'refused' } : answer({ token });
+      return token === undefined ? REFUSED : answer({ token });
     }
     const caller = this.#callerOf(request.headers?.Authorization?.replace('Bearer ', '') ?? '');
-    if (typeof caller === 'string') return { status: 401, headers: {}, text: caller };
-    return this.#resolve(caller, asked, by);
+    return typeof caller === 'string' ? { ...REFUSED, text: caller } : this.#graphql(asked, caller, by);
   }
 
-  #resolve(caller: Caller, { name, variables }: Asked, by: Context | undefined): HttpAnswer {
+  #login({ username, password }: Credentials): HttpAnswer {
+    const tokens = this.auth.login(username, Buffer.from(password));
+    return tokens ? answer(tokens) : REFUSED;
+  }
+
+  #graphql({ name, variables }: Asked, caller: Caller, by: Context | undefined): HttpAnswer {
     const resolve = (resolvers(this.directory, 'sqlite', caller) as unknown as Record<string, (args: unknown) => unknown>)[name];
     if (!resolve) throw new Error(`the double does not know ${name}`);
     const isMutation = MUTATION.test(name);
@@ -200,7 +200,9 @@ export class LldapDouble {
   }
 }
 
-export const MUTATION = /^(create|update|delete|add|remove)/;
+const REFUSED: HttpAnswer = { status: 401, headers: {}, text: 'refused' };
+
+const MUTATION = /^(create|update|delete|add|remove)/;
 
 interface Asked {
   what: string;

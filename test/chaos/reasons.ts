@@ -75,7 +75,7 @@ const isReady = (r: AnyResource) => r.status?.conditions?.some((c) => c.type ===
 /** Why it is not Ready; empty if it is. */
 export const reasonOf = (r: AnyResource | undefined) =>
   r?.status?.conditions?.find((c) => c.type === 'Ready' && c.status === 'False')?.reason ?? '';
-const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
+export const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
 const NOT_SERIOUS = ['Conflict', 'NotOurs', 'Forbidden', 'Protected'];
 
 /** Whether somebody who waits for what these declare waits rightly: one is to come, and none is there. */

@@ -97,4 +97,7 @@ type Touching =
   | { do: 'define'; target: 'User' | 'Group'; name: string }
   | { do: 'undefine'; target: 'User' | 'Group'; name: string };
 
-export type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
+type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
+
+/** How each step is carried out. */
+export type Steps<W, Do extends Step['do']> = { [D in Do]: (world: W, step: StepOf<D>) => void | Promise<void> };

@@ -25,7 +25,7 @@ describe('the bundle', () => {
         for (let i = 0; i < 2; i++) {
           assert.deepEqual(await post(started.port, event('reconcile', about(kind))), [
             503,
-            'the API server did not take what the pass had to write\n',
+            'the API server failed the pass (no answer); it will be tried again\n',
           ]);
         }
         assert.equal(await stop(started), 0);

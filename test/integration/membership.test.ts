@@ -64,9 +64,9 @@ describe('LldapMembership', () => {
     await m.byHand('createUser(user: {id: "alone", email: "alone@example.com"}) { id }');
     const noGroup = await m.member('no-group', 'alone', 'Nowhere');
     assert.deepEqual([noGroup.reason, noGroup.retry?.reason], ['DependencyNotReady', 'NotReady']);
-    assert.match(noGroup.message ?? '', /group Nowhere.* spec\.groupName/);
+    assert.match(noGroup.message ?? '', /group Nowhere.* right groupName/);
     const noUser = await m.member('no-user', 'Nobody', 'Nowhere');
-    assert.match(noUser.message ?? '', /user Nobody.* spec\.userName/);
+    assert.match(noUser.message ?? '', /user Nobody.* right userName/);
     assert.equal((await h.condition('LldapMembership', 'no-user', 'DependenciesReady'))?.status, 'False');
   });
 

@@ -67,6 +67,16 @@ describe("The functions' rights", () => {
         await h.remove('LldapAttributeSchema', name);
         await h.reconcile('LldapAttributeSchema', name, {});
       }
+      // A user that its resource has left in lldap: whose it is, its mark tells.
+      const kept = { username: 'kept', email: 'kept@example.com', passwordPolicy: 'Ignore', deletionPolicy: 'Retain' } as const;
+      await h.create('LldapUser', 'kept', kept);
+      await h.reconcile('LldapUser', 'kept');
+      await h.remove('LldapUser', 'kept');
+      await h.reconcile('LldapUser', 'kept');
+      await h.create('LldapGroup', 'kept', { displayName: 'kept' });
+      await h.reconcile('LldapGroup', 'kept');
+      await h.create('LldapMembership', 'kept', { userName: 'kept', groupName: 'kept' });
+      await h.reconcile('LldapMembership', 'kept');
       // What only a failure calls for.
       await h.lldap.fault({ kind: 'status', status: 503 });
       await h.startup();

@@ -53,19 +53,12 @@ import { Violation, type World } from './world.ts';
 export function checkEnd(world: World, { swept }: { swept: boolean } = { swept: true }): void {
   for (const resource of world.kube.resources.values()) {
     if (isVirtual(resource, world.book)) checkVirtual(world, resource);
-    else if (!isLetGo(resource) && (swept || !isLeftToSweep(world, resource))) checkResource(world, resource);
+    // Only the sweep looks again at what a person must help.
+    else if (!isLetGo(resource) && (swept || !isStalled(resource))) checkResource(world, resource);
   }
   checkObjects(world);
   checkRetries(world);
 }
-
-/** Only the sweep looks again at what a person must help, and at two that think that one object is theirs. */
-function isLeftToSweep({ kube }: World, resource: AnyResource): boolean {
-  const uuid = uuidOf(resource);
-  return isStalled(resource) || (uuid !== undefined && kube.all(resource.kind).filter((r) => uuidOf(r) === uuid).length > 1);
-}
-
-const uuidOf = (r: AnyResource) => (r.kind === 'LldapUser' || r.kind === 'LldapGroup' ? r.status?.uuid : undefined);
 
 function demand(holds: boolean, sentence: string, about: string): void {
   if (!holds) throw new Violation(`${sentence}: ${about}`);

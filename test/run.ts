@@ -4,10 +4,11 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLimiter } from '../shared/concurrency.ts';
 import { ensureTools } from './local/tools/build.ts';
+import type { Results } from './reporter.ts';
 
 /**
  * `make test`: all groups of tests, as many at once as there are cores for, and what they say in one piece each. Ends
- * with `N passed, N failed`, from the groups' own counts. With file patterns as arguments it runs just those.
+ * with a line for each failure and `N passed, N failed`, from the groups' own counts. With file patterns as arguments it runs just those.
  */
 
 /** What takes longest goes first. */
@@ -20,31 +21,28 @@ const GROUPS: Record<string, string[]> = {
   'unit and contract': ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts'],
 };
 
-interface Counts {
-  passes: number;
-  failures: number;
-}
-
 const chosen = process.argv.slice(2);
 const groups = chosen.length > 0 ? { chosen } : GROUPS;
 await ensureTools();
 const folder = await mkdtemp(join(tmpdir(), 'lldap-tests-'));
 const limited = createLimiter(Math.max(1, Math.floor(cpus().length)));
 const started = performance.now();
-const counts = await Promise.all(Object.entries(groups).map(([name, patterns]) => limited(() => run(name, patterns))));
+const results = await Promise.all(Object.entries(groups).map(([name, patterns]) => limited(() => run(name, patterns))));
 await rm(folder, { recursive: true });
-const sum = (of: keyof Counts) => counts.reduce((total, count) => total + count[of], 0);
-process.stdout.write(`\nall groups took ${seconds(started)} s\n${sum('passes')} passed, ${sum('failures')} failed\n`);
+const sum = (of: 'passes' | 'failures') => results.reduce((total, result) => total + result[of], 0);
+process.stdout.write(`\nall groups took ${seconds(started)} s\n`);
+for (const line of results.flatMap(({ failed }) => failed)) process.stdout.write(`failed: ${line}\n`);
+process.stdout.write(`${sum('passes')} passed, ${sum('failures')} failed\n`);
 process.exitCode = sum('failures') > 0 ? 1 : 0;
 
-/** A group that ends without counts, or with another code than they would give, has failed once more. */
-async function run(name: string, patterns: string[]): Promise<Counts> {
+/** A group that ends without results, or with another code than they would give, has failed once more. */
+async function run(name: string, patterns: string[]): Promise<Results> {
   const began = performance.now();
   process.stdout.write(`${name}: started\n`);
   const file = join(folder, `${name.replaceAll(' ', '-')}.json`);
   const mocha = join(import.meta.dirname, '../node_modules/mocha/bin/mocha.js');
   const child = spawn(process.execPath, [mocha, '--exit', '--reporter', join(import.meta.dirname, 'reporter.ts'), ...patterns], {
-    env: { ...process.env, TEST_COUNTS: file },
+    env: { ...process.env, TEST_RESULTS: file },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -54,13 +52,13 @@ async function run(name: string, patterns: string[]): Promise<Counts> {
     });
   }
   const code = await new Promise<number>((resolve) => child.once('close', (exit) => resolve(exit ?? 1)));
-  const counted = await readFile(file, 'utf8').then(
-    (text) => JSON.parse(text) as Counts,
-    () => ({ passes: 0, failures: 1 }),
-  );
-  const failures = counted.failures === 0 && code !== 0 ? 1 : counted.failures;
   process.stdout.write(`\n──── ${name} ────\n${output.trimEnd()}\n${name}: ended with ${code} after ${seconds(began)} s\n`);
-  return { passes: counted.passes, failures };
+  const results = await readFile(file, 'utf8').then(
+    (text) => JSON.parse(text) as Results,
+    () => undefined,
+  );
+  if (results && (results.failures > 0 || code === 0)) return results;
+  return { passes: results?.passes ?? 0, failures: 1, failed: [`${name}: ended with ${code}`] };
 }
 
 function seconds(since: number): string {

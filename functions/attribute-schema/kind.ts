@@ -1,3 +1,4 @@
+import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
 import { isReady } from '../../shared/reconcile/decide.ts';
 import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
 import { declares } from '../../shared/reconcile/lookup.ts';
@@ -17,17 +18,8 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
   observe: readDefinition,
   plan,
   async observeDeletion(work) {
-    const { io, resource } = work;
-    const name = declaredName(resource);
-    const others = (await io.lookup.schemas()).filter(
-      (s) =>
-        s.metadata.uid !== resource.metadata.uid &&
-        s.metadata.deletionTimestamp === undefined &&
-        declares(s) &&
-        s.spec.target === resource.spec.target &&
-        declaredName(s) === name,
-    );
-    const [user] = await using(io, work);
+    const others = (await namesakes(work)).filter(declares);
+    const [user] = await using(work.io, work);
     return { ...(await readDefinition(work)), alsoDeclared: others.length > 0, ...(user && { usedBy: `The ${user.kind} ${refOf(user)}` }) };
   },
   planDeletion,
@@ -39,11 +31,24 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
     draft.created = true;
   },
   describe: (step) => (step.do === 'create' ? 'defined the attribute' : 'deleted the attribute'),
-  async dependants(work, { becameReady }) {
+  async dependants(work, { becameReady, gone }) {
+    // One that was declared meanwhile may have found the definition still there, or could not have it so far.
+    if (gone) return (await namesakes(work)).map(targetOf);
     if (!becameReady) return [];
     return (await using(work.io, work)).filter((r) => !isReady(r)).map(targetOf);
   },
 };
+
+/** Other resources that declare the definition. */
+async function namesakes({ io, resource }: SchemaWork): Promise<LldapAttributeSchema[]> {
+  return (await io.lookup.schemas()).filter(
+    (s) =>
+      s.metadata.uid !== resource.metadata.uid &&
+      s.metadata.deletionTimestamp === undefined &&
+      s.spec.target === resource.spec.target &&
+      declaredName(s) === declaredName(resource),
+  );
+}
 
 async function readDefinition({ io, resource }: SchemaWork): Promise<Observed> {
   const definition = (await io.lldap.schema())[resource.spec.target].find((a) => a.name === declaredName(resource));

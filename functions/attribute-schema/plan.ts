@@ -3,7 +3,7 @@ import type { AttributeDefinition } from '../../shared/lldap/api.ts';
 import { type Failure, invalid, notReady } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
 import { declaredName } from '../../shared/reconcile/names.ts';
-import { isPrivileged } from '../../shared/reconcile/standing.ts';
+import { mayUndefine } from '../../shared/reconcile/standing.ts';
 
 /** What was read for one definition. */
 export interface Observed {
@@ -33,8 +33,8 @@ export function plan(
  */
 export function planDeletion({ resource, draft, policy }: PlanInput<'LldapAttributeSchema'>, observed: Observed): Plan<Step> {
   const { definition, alsoDeclared, usedBy } = observed;
-  const told = resource.spec.deletionPolicy === 'Delete' && isPrivileged(policy, resource.metadata.namespace);
-  if (!definition || alsoDeclared || !(draft.created || told) || difference(resource, definition)) return { steps: [] };
+  const may = mayUndefine({ ...resource, status: draft }, policy);
+  if (!definition || alsoDeclared || !may || difference(resource, definition)) return { steps: [] };
   if (!usedBy) return { steps: [{ do: 'delete' }] };
   const name = declaredName(resource);
   return {

@@ -21,7 +21,7 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     isBuiltInGroup(spec.displayName) && metadata.deletionTimestamp === undefined ? builtIn(spec.displayName) : undefined,
   unchanged: async () => true,
   hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
-  depend: ({ io, resource }) => findDefinitions(io, 'Group', resource.spec.attributes),
+  depend: findDefinitions,
   async observe(work, definitions, sought) {
     const recorded = await readRecorded(work);
     // Without our finalizer no earlier pass can have made a group, and the list is costly.

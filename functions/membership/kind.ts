@@ -9,6 +9,7 @@ import { markOf } from '../../shared/reconcile/mark.ts';
 import { foldGroupName, isBuiltInGroup, membershipKeys, refOf, virtualGroupName } from '../../shared/reconcile/names.ts';
 import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { wake } from '../../shared/reconcile/settle.ts';
+import type { Policy } from '../../shared/reconcile/standing.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import { claimants, joinedOf, noGroup, noUser, type Observed, plan, planDeletion, refuse, type Step } from './plan.ts';
 
@@ -42,10 +43,9 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const groups = await declaringGroups(io, resource, policy.operatorNamespace);
     if (isBuiltInGroup(groupName) && groups.length === 0)
       throw notReady('DependencyNotReady', `The virtual group for ${groupName} is not there yet; startup creates it.`);
-    const user = readyOne(await io.lookup.declaring('LldapUser', userKey), `the user ${userName}`);
-    const group = readyOne(groups, `the group ${groupName}`);
-    if (!user && !(await io.lldap.user(userKey))) throw notReady('DependencyNotReady', noUser(userName));
-    if (!group && !(await findGroup(io, groupName))) throw notReady('DependencyNotReady', noGroup(groupName));
+    const users = await io.lookup.declaring('LldapUser', userKey);
+    const user = await waitFor(users, policy, `the user ${userName}`, noUser(userName), () => io.lldap.user(userKey));
+    const group = await waitFor(groups, policy, `the group ${groupName}`, noGroup(groupName), () => findGroup(io, groupName));
     return { user, group };
   },
   async observe(work, { user, group: resource }) {
@@ -97,14 +97,38 @@ async function declaringGroups(io: MembershipWork['io'], { spec }: LldapMembersh
   return virtual ? [virtual] : [];
 }
 
-/** Ready as soon as one resource that declares the name is; undefined when none declares it. @throws Failure NotReady */
-function readyOne<R extends LldapUser | LldapGroup>(declaring: readonly R[], what: string): R | undefined {
+/**
+ * Ready as soon as one resource that declares the name is. One that is not Ready is waited for only while lldap has no
+ * such object, or has the resource's own: whoever declares another's name and never becomes Ready holds up nobody.
+ *
+ * @returns undefined where lldap's own object counts
+ * @throws Failure NotReady
+ */
+async function waitFor<R extends LldapUser | LldapGroup>(
+  declaring: readonly R[],
+  policy: Policy,
+  what: string,
+  missing: string,
+  find: () => Promise<LldapAccount | LldapGroupAccount | undefined>,
+): Promise<R | undefined> {
   const serious = declaring.filter(declares);
   const ready = serious.find((r) => isReady(r) && r.metadata.deletionTimestamp === undefined);
-  const [waiting] = serious;
-  if (!ready && waiting)
-    throw notReady('DependencyNotReady', `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready.`);
-  return ready;
+  if (ready) return ready;
+  const object = await find();
+  const waiting = serious.find((r) => !object || isOwn(r, object, policy));
+  if (waiting) throw notReady('DependencyNotReady', `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready.`);
+  if (!object) throw notReady('DependencyNotReady', missing);
+  return undefined;
+}
+
+/** Whether an object is what a resource made or adopted; a built-in group is its virtual group's, which bears no mark. */
+function isOwn(resource: LldapUser | LldapGroup, object: LldapAccount | LldapGroupAccount, { instance }: Policy): boolean {
+  const mark = markOf(object);
+  return (
+    resource.status?.uuid === object.uuid ||
+    (mark?.instance === instance && `${mark.namespace}/${mark.name}` === refOf(resource)) ||
+    (resource.kind === 'LldapGroup' && isBuiltInGroup(resource.spec.displayName))
+  );
 }
 
 async function findGroup(io: MembershipWork['io'], name: string): Promise<LldapGroupAccount | undefined> {

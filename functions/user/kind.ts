@@ -44,7 +44,7 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
       return state.ok && uuid !== undefined && sameHash(work.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));
     },
     hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
-    depend: ({ io, resource }) => findDefinitions(io, 'User', resource.spec.attributes),
+    depend: findDefinitions,
     async observe(work, definitions, sought) {
       const found = await observeAccount(work);
       const emailHolder = sought ? await findEmailHolder(work) : undefined;

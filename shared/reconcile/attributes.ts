@@ -5,7 +5,9 @@ import { foldId } from './names.ts';
 
 /** Custom attributes: are the spec's values of the right type, and which of them does lldap not have? */
 
-export type Definitions = ReadonlyMap<string, Pick<AttributeDefinition, 'type' | 'isList' | 'isReadonly'>>;
+export type Definitions = ReadonlyMap<string, Definition>;
+
+export type Definition = Pick<AttributeDefinition, 'type' | 'isList' | 'isReadonly'>;
 
 export interface AttributeChange {
   insertAttributes: AttributeValue[];

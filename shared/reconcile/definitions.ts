@@ -1,48 +1,62 @@
-import type { AttributeTarget, AttributeValue } from '../kube/resources.ts';
-import type { Definitions } from './attributes.ts';
-import { isReady } from './decide.ts';
-import { notReady } from './failure.ts';
+import type { AttributeTarget, LldapAttributeSchema, LldapGroup, LldapUser } from '../kube/resources.ts';
+import type { AttributeDefinition } from '../lldap/api.ts';
+import type { Definition, Definitions } from './attributes.ts';
+import { hasFinalizer, isReady } from './decide.ts';
+import { type Failure, notReady } from './failure.ts';
 import type { Io } from './kind.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldId, refOf } from './names.ts';
+import { mayUndefine, type Policy } from './standing.ts';
+
+/** A user or group, and what it takes to find out about the attributes that it names. */
+interface Naming {
+  io: Io;
+  policy: Policy;
+  resource: LldapUser | LldapGroup;
+}
 
 /**
  * The definitions of the attributes that a user or group names: from the resource that declares each, once that
- * is Ready; where none does, from lldap's own schema.
+ * is Ready; else from lldap's own schema. As nothing changes a definition that lldap has, a resource that is not Ready
+ * is waited for only while there is none, or while it may be about to delete it.
  *
  * @throws Failure NotReady naming the first attribute that is not there yet
  */
-export async function findDefinitions(
-  io: Io,
-  target: AttributeTarget,
-  attributes: readonly AttributeValue[] | undefined,
-): Promise<Definitions> {
+export async function findDefinitions({ io, policy, resource }: Naming): Promise<Definitions> {
   const definitions = new Map();
+  const { attributes } = resource.spec;
   if (!attributes?.length) return definitions;
+  const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
   const schemas = (await io.lookup.schemas()).filter((s) => s.spec.target === target && declares(s));
-  const undeclared: string[] = [];
+  let defined: AttributeDefinition[] | undefined;
   for (const { name } of attributes) {
     const declaring = schemas.filter((s) => declaredName(s) === foldId(name));
-    const ready = declaring.find((s) => isReady(s) && s.metadata.deletionTimestamp === undefined);
-    const [waiting] = declaring;
-    if (ready) definitions.set(foldId(name), { type: ready.spec.attributeType, isList: ready.spec.isList ?? false, isReadonly: false });
-    else if (waiting)
-      throw notReady(
-        'DependencyNotReady',
-        `The LldapAttributeSchema ${refOf(waiting)}, which declares the attribute ${name}, is not Ready.`,
-      );
-    else undeclared.push(name);
-  }
-  if (undeclared.length === 0) return definitions;
-  const schema = (await io.lldap.schema())[target];
-  for (const name of undeclared) {
-    const definition = schema.find((a) => a.name === foldId(name));
-    if (!definition)
-      throw notReady(
-        'DependencyNotReady',
-        `The attribute ${name} is not defined for ${target === 'User' ? 'users' : 'groups'}: create an LldapAttributeSchema for it, or correct spec.attributes.`,
-      );
+    let definition: Definition | undefined = declaredBy(declaring, name, policy);
+    if (!definition) {
+      defined ??= (await io.lldap.schema())[target];
+      definition = defined.find((a) => a.name === foldId(name));
+    }
+    if (!definition) throw missing(declaring[0], name, target);
     definitions.set(foldId(name), definition);
   }
   return definitions;
+}
+
+/** By one that is Ready; undefined where lldap's own counts. @throws Failure NotReady where that may be about to go */
+function declaredBy(declaring: readonly LldapAttributeSchema[], name: string, policy: Policy): Definition | undefined {
+  const isGoing = (s: LldapAttributeSchema) => s.metadata.deletionTimestamp !== undefined;
+  const ready = declaring.find((s) => isReady(s) && !isGoing(s));
+  if (ready) return { type: ready.spec.attributeType, isList: ready.spec.isList ?? false, isReadonly: false };
+  const going = declaring.find((s) => isGoing(s) && hasFinalizer(s) && mayUndefine(s, policy));
+  if (going) throw missing(going, name, going.spec.target);
+  return undefined;
+}
+
+function missing(waiting: LldapAttributeSchema | undefined, name: string, target: AttributeTarget): Failure {
+  return notReady(
+    'DependencyNotReady',
+    waiting
+      ? `The LldapAttributeSchema ${refOf(waiting)}, which declares the attribute ${name}, is not Ready.`
+      : `The attribute ${name} is not defined for ${target.toLowerCase()}s: create an LldapAttributeSchema for it, or correct spec.attributes.`,
+  );
 }

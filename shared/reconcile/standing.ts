@@ -1,3 +1,4 @@
+import type { LldapAttributeSchema } from '../kube/resources.ts';
 import { type Failure, invalid, taken } from './failure.ts';
 import type { Mark, Origin } from './mark.ts';
 import { isBuiltInGroup } from './names.ts';
@@ -88,6 +89,11 @@ export function refusePrivilegedAccount(
     'Forbidden',
     `The user ${account.id} is a member of ${group.displayName}, so only a resource in a privileged namespace may change it; move this resource there, or remove the user from the group.`,
   );
+}
+
+/** Whether a definition goes with its resource, and everybody's values with it: what it made, or a privileged namespace says to delete. */
+export function mayUndefine({ spec, status, metadata }: LldapAttributeSchema, policy: Policy): boolean {
+  return status?.created === true || (spec.deletionPolicy === 'Delete' && isPrivileged(policy, metadata.namespace));
 }
 
 /** The mark that this resource puts on an object. */

@@ -3,7 +3,7 @@ import { MARK_ATTRIBUTE } from '../../shared/names.ts';
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
-import { declares, isBuiltIn, isPrivileged, lower, mayDelete, mayWrite, type RuleBook, readMark, refOf } from './rules.ts';
+import { declares, isBuiltIn, isPrivileged, lower, mayDelete, mayTakeAway, mayWrite, type RuleBook, readMark, refOf } from './rules.ts';
 
 /** Which mutations of lldap a resource may lead to: what it asks for, on what is its own. */
 
@@ -170,13 +170,21 @@ function defines(self: AnyResource, target: string, definition: Fields): boolean
   );
 }
 
+/** Another definition is there, so it does not get what it declares. */
+const isStalled = ({ status }: AnyResource) => status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
+
 function mayUndefine(self: AnyResource, target: string, name: string, moment: Moment, book: RuleBook, done: ReadonlySet<string>): boolean {
   if (self.kind !== 'LldapAttributeSchema' || !isGoing(self) || self.spec.target !== target || declares(self) !== name) return false;
-  const told = self.spec.deletionPolicy === 'Delete' && isPrivileged(self.metadata.namespace, book);
-  if (self.spec.deletionPolicy === 'Retain' || !(self.status?.created || done.has(`${self.metadata.uid} ${name}`) || told)) return false;
+  if (self.spec.deletionPolicy === 'Retain' || !(mayTakeAway(self, book) || done.has(`${self.metadata.uid} ${name}`))) return false;
   const others = [...moment.resources.values()];
   const declared = others.some(
-    (r) => r.kind === self.kind && r.metadata.uid !== self.metadata.uid && !isGoing(r) && declares(r) === name && r.spec.target === target,
+    (r) =>
+      r.kind === self.kind &&
+      r.metadata.uid !== self.metadata.uid &&
+      !isGoing(r) &&
+      !isStalled(r) &&
+      declares(r) === name &&
+      r.spec.target === target,
   );
   const used = others.some(
     (r) => r.kind === `Lldap${target}` && (r.spec as { attributes?: Values[] }).attributes?.some((a) => lower(a.name) === name),

@@ -76,6 +76,10 @@ export class Course {
     if (failing) {
       failing.left--;
       this.#world.count(`${call.service}: ${failing.fault}`);
+      // Its redelivery may come to the other process, which takes it for an echo of what it wrote itself.
+      if (call.service === 'broker' && this.#world.isCrowded) this.#world.isLossy = true;
+      // A status that is refused for good names no retry.
+      if (failing.fault === 'odd' && call.what.endsWith('/status')) this.#world.isLossy = true;
     }
     this.trace?.(`  ${nameOf(call.by)} ${call.what}${failing ? ` (${failing.fault})` : ''}`);
     call.arrive(failing?.fault);
@@ -99,6 +103,7 @@ export class Course {
     scheduler.fire(random, (call, done) => {
       this.trace?.(`  ${nameOf(call.by)} gives up ${call.what}${done ? ', which was carried out' : ''}`);
       this.#world.count(`${call.service}: timeout`);
+      if (call.service === 'broker' && this.#world.isCrowded) this.#world.isLossy = true;
     });
     await this.#settle();
   }

@@ -20,6 +20,7 @@ function keepsItsPromises(sentence: string, steps: Step[], settings: Partial<Sch
 const secret = (at: `${string}/${string}`, k = 'password-1'): Step => ({ do: 'secret', at, data: { k }, labelled: true });
 const ALICE = { username: 'alice', email: 'alice@example.com' };
 const WITH_PASSWORD = { ...ALICE, passwordSecretRef: { name: 's1', key: 'k' } };
+const SHOE = { attributeName: 'shoe', attributeType: 'Integer' as const, target: 'User' as const };
 const IGNORED = { ...ALICE, passwordPolicy: 'Ignore' as const };
 
 describe('schedules that once broke a promise', () => {
@@ -71,7 +72,7 @@ describe('schedules that once broke a promise', () => {
   );
 
   keepsItsPromises("a hidden definition is not taken for gone while the operator's account lacks its rights", [
-    { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r1', spec: { attributeName: 'shoe', attributeType: 'Integer', target: 'User' } },
+    { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r1', spec: SHOE },
     { do: 'wait', seconds: 1, seed: 0 },
     { do: 'demote' },
     { do: 'logout' },
@@ -105,4 +106,18 @@ describe('schedules that once broke a promise', () => {
     { do: 'restore', of: 'kube', bare: true },
     { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops' } },
   ]);
+
+  keepsItsPromises(
+    'a definition that is declared while another deletes it is there in the end',
+    [
+      { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r1', spec: SHOE },
+      { do: 'wait', seconds: 1, seed: 0 },
+      { do: 'delete', kind: 'LldapAttributeSchema', at: 'a/r1' },
+      { do: 'until', call: 'attribute-schema/0 lldap deleteUserAttribute' },
+      { do: 'freeze', after: 0, pick: 0, seed: 0 },
+      { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r2', spec: SHOE },
+      { do: 'wait', seconds: 1, seed: 0 },
+    ],
+    { processes: 2 },
+  );
 });

@@ -60,7 +60,7 @@ const userSpec = spec(
         often(1, fc.constant('InitialOnly' as const)),
         often(2, fc.constant('Ignore' as const)),
       ),
-      secret: pick('s1', 's2'),
+      secret: pick('s1', 's1', 's1', 's1', 's2'),
       ...common,
     })
     .map(({ secret, ...rest }) => (rest.passwordPolicy === 'Ignore' ? rest : { ...rest, passwordSecretRef: { name: secret, key: 'k' } })),
@@ -104,7 +104,7 @@ const kind: Arb<KindName> = fc.oneof(
 const secretStep: Arb<Step> = fc
   .record({
     namespace,
-    name: pick('s1', 's2'),
+    name: pick('s1', 's1', 's1', 's1', 's2'),
     data: fc.oneof(
       often<Record<string, string> | null>(
         8,

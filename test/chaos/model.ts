@@ -7,7 +7,7 @@ import { nameOf } from './broker.ts';
 import { type AnyResource, resourceKey } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
 import { isStalled, justified } from './reasons.ts';
-import { declares, isBuiltIn, isVirtual, lower, readMark, refOf } from './rules.ts';
+import { declares, isBuiltIn, isVirtual, lower, readMark, recordedUuid, refOf } from './rules.ts';
 import { Violation, type World } from './world.ts';
 
 /**
@@ -53,11 +53,16 @@ import { Violation, type World } from './world.ts';
 export function checkEnd(world: World, { swept }: { swept: boolean } = { swept: true }): void {
   for (const resource of world.kube.resources.values()) {
     if (isVirtual(resource, world.book)) checkVirtual(world, resource);
-    // Only the sweep looks again at what a person must help.
-    else if (!isLetGo(resource) && (swept || !isStalled(resource))) checkResource(world, resource);
+    else if (!isLetGo(resource) && (swept || !isLeftToSweep(world, resource))) checkResource(world, resource);
   }
   checkObjects(world);
   checkRetries(world);
+}
+
+/** Only the sweep looks again at what a person must help, and at two that think that one object is theirs. */
+function isLeftToSweep({ kube }: World, resource: AnyResource): boolean {
+  const uuid = recordedUuid(resource);
+  return isStalled(resource) || (uuid !== undefined && kube.all(resource.kind).filter((r) => recordedUuid(r) === uuid).length > 1);
 }
 
 function demand(holds: boolean, sentence: string, about: string): void {

@@ -2,8 +2,21 @@ import type { LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser } fro
 import { fold } from '../local/lldap/definitions.ts';
 import type { AnyResource } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
-import { groupBy, holds } from './model.ts';
-import { declares, isBuiltIn, isPrivileged, isUntouchable, isVirtual, lower, mayAdopt, ownership, readMark } from './rules.ts';
+import { holds } from './model.ts';
+import {
+  declares,
+  isBuiltIn,
+  isPrivileged,
+  isUntouchable,
+  isVirtual,
+  lower,
+  mayAdopt,
+  mayTakeAway,
+  ownership,
+  readMark,
+  recordedUuid,
+  refOf,
+} from './rules.ts';
 import type { World } from './world.ts';
 
 /** Whether what a resource gives as the reason for not being Ready is so, in the end, when nothing fails any more. */
@@ -78,11 +91,16 @@ export const reasonOf = (r: AnyResource | undefined) =>
 export const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
 const NOT_SERIOUS = ['Conflict', 'NotOurs', 'Forbidden', 'Protected'];
 
-/** Whether somebody who waits for what these declare waits rightly: one is to come, and none is there. */
-function isAwaited(declaring: AnyResource[]): boolean | undefined {
+/** Whether one is rightly waited for: none is Ready, and lldap has none, or one that is theirs who are to come. */
+function isAwaited(declaring: AnyResource[], isThere: boolean, isIts: (resource: AnyResource) => boolean): boolean {
   const serious = declaring.filter((r) => !NOT_SERIOUS.includes(reasonOf(r)) && !(r.kind === 'LldapAttributeSchema' && isStalled(r)));
-  if (serious.length === 0) return undefined;
-  return !serious.some((r) => isReady(r) && r.metadata.deletionTimestamp === undefined);
+  if (serious.some((r) => isReady(r) && r.metadata.deletionTimestamp === undefined)) return false;
+  return !isThere || serious.some(isIts);
+}
+
+/** Whether a resource has made or adopted the object. */
+function isOf(resource: AnyResource, object: Identity | undefined): boolean {
+  return object !== undefined && (recordedUuid(resource) === object.uuid || readMark(object.mark)?.ref === refOf(resource));
 }
 
 function attributeReason(world: World, resource: LldapUser | LldapGroup, target: 'User' | 'Group', reason: string): boolean {
@@ -91,7 +109,8 @@ function attributeReason(world: World, resource: LldapUser | LldapGroup, target:
     const definition = definitions.get(fold(name));
     if (reason === 'DependencyNotReady') {
       const declaring = world.kube.all('LldapAttributeSchema').filter((s) => s.spec.target === target && declares(s) === lower(name));
-      return isAwaited(declaring) ?? definition === undefined;
+      const isLeaving = (s: AnyResource) => s.metadata.deletionTimestamp !== undefined && mayTakeAway(s, world.book);
+      return isAwaited(declaring, definition !== undefined, isLeaving);
     }
     const isWrong = definition?.attributeType === 'INTEGER' && value.some((v) => v !== '' && !/^[+-]?\d+$/.test(v));
     return reason === 'InvalidValue' && (isWrong || (definition?.isList === false && value.length > 1));
@@ -110,11 +129,14 @@ function membershipReason(world: World, resource: LldapMembership, reason: strin
     }
     case 'DependencyNotReady': {
       const declaringUser = world.kube.all('LldapUser').filter((u) => declares(u) === lower(userName));
-      const group = groupBy(world, (g) => lower(g.displayName) === lower(groupName));
+      const group = world.history.current.objects.find((o) => o.kind === 'LldapGroup' && lower(o.name) === lower(groupName));
       const declaringGroup = world.kube
         .all('LldapGroup')
         .filter((g) => declares(g) === lower(groupName) && (!isBuiltIn(groupName) || isVirtual(g, world.book)));
-      return (isAwaited(declaringUser) ?? !user) || (isAwaited(declaringGroup) ?? !group);
+      return (
+        isAwaited(declaringUser, user !== undefined, (u) => isOf(u, user)) ||
+        isAwaited(declaringGroup, group !== undefined, (g) => isVirtual(g, world.book) || isOf(g, group))
+      );
     }
     default:
       return false;

@@ -59,7 +59,7 @@ export function isVirtual(resource: AnyResource, book: RuleBook): boolean {
   );
 }
 
-const recordedUuid = (r: AnyResource) => (r.kind === 'LldapUser' || r.kind === 'LldapGroup' ? r.status?.uuid : undefined);
+export const recordedUuid = (r: AnyResource) => (r.kind === 'LldapUser' || r.kind === 'LldapGroup' ? r.status?.uuid : undefined);
 
 /** It may have made something that its status does not tell yet. */
 const isUnsettled = ({ metadata, status }: AnyResource) =>
@@ -113,4 +113,12 @@ export function mayDelete(object: Identity, self: AnyResource, moment: Moment, b
   if (self.spec.deletionPolicy !== undefined) return self.spec.deletionPolicy === 'Delete';
   const mark = readMark(object.mark);
   return (mark?.ref === refOf(self) ? mark.origin : self.status?.origin) === 'created';
+}
+
+/** Whether a resource that is being deleted may take its definition with it, as far as it is told: it made it, or is told to. */
+export function mayTakeAway({ spec, status, metadata }: AnyResource, book: RuleBook): boolean {
+  return (
+    (status as { created?: boolean } | undefined)?.created === true ||
+    (spec.deletionPolicy === 'Delete' && isPrivileged(metadata.namespace, book))
+  );
 }

@@ -2,7 +2,7 @@ import { loadConfig } from '../../shared/config.ts';
 import type { OperatorEvent } from '../../shared/events/parse.ts';
 import type { Secret } from '../../shared/kube/objects.ts';
 import { createLog } from '../../shared/log.ts';
-import { INSTANCE_LABEL, MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { INSTANCE_LABEL, MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import type { State } from '../local/lldap/state.ts';
 import { BrokerDouble, type Delivery } from './broker.ts';
@@ -142,6 +142,11 @@ export class World {
     return this.#schedule.maxHeld < 100 || this.#schedule.skews.some((minutes) => minutes !== 0);
   }
 
+  /** Whether a function has more than one process, or had. */
+  get isCrowded(): boolean {
+    return this.#schedule.processes > 1 || this.counts.has('process: rollout');
+  }
+
   /** Each call that it had on its way arrives, never will, or will be late; another process takes its place. */
   crash(process: Process, fate: Random | 'late'): void {
     process.alive = false;
@@ -195,6 +200,7 @@ export class World {
       },
       onSecret: (_change: Change, { metadata }: Secret) => {
         this.history.note(false);
+        if (metadata.name === PASSWORD_KEY_SECRET) return;
         if (metadata.labels?.[INSTANCE_LABEL] !== INSTANCE) this.isLossy = true;
         else this.#tell({ what: 'secret', namespace: metadata.namespace, name: metadata.name, redelivered: 0 });
       },

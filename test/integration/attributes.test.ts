@@ -248,4 +248,17 @@ describe('Attributes', () => {
     await h.reconcile('LldapAttributeSchema', 'grab2', { namespace: other });
     assert.equal((await make('LldapUser', 'held-up-2', [{ name: 'manual', value: ['5'] }])).ready, true);
   });
+
+  it("a tenant's definition that equals lldap's and is suspended, or deleted meanwhile, does not hold up others either", async () => {
+    const namespace = await h.cluster.createNamespace('tenant');
+    const spec = { attributeName: 'manual', attributeType: 'Integer' as const, target: 'User' as const, isVisible: true, isEditable: true };
+    await h.create('LldapAttributeSchema', 'late', spec, { namespace });
+    assert.equal((await h.reconcile('LldapAttributeSchema', 'late', { namespace })).ready, true);
+    await h.edit('LldapAttributeSchema', 'late', { spec: { suspend: true } }, namespace);
+    await h.reconcile('LldapAttributeSchema', 'late', { namespace });
+    assert.equal((await make('LldapUser', 'suspended', [{ name: 'manual', value: ['5'] }])).ready, true);
+    await h.remove('LldapAttributeSchema', 'late', namespace);
+    assert.equal((await h.reconcile('LldapAttributeSchema', 'late', { namespace })).reason, 'Suspended');
+    assert.equal((await make('LldapUser', 'going', [{ name: 'manual', value: ['5'] }])).ready, true);
+  });
 });

@@ -132,6 +132,37 @@ describe('LldapMembership', () => {
     assert.deepEqual((await m.groupsOf('shared'))?.sort(), ['nobodys', 'shared']);
   });
 
+  it("a tenant who declares others' names and never becomes Ready does not hold up their memberships", async () => {
+    const namespace = await h.cluster.createNamespace('tenant');
+    await m.byHand('createUser(user: {id: "hand-made", email: "hand-made@example.com"}) { id }');
+    await m.byHand('createGroup(name: "hand-made") { id }');
+    await m.byHand('createGroup(name: "waits") { id }');
+    const spec = { username: 'hand-made', email: 'x@example.com', passwordPolicy: 'Ignore' as const, suspend: true };
+    await h.create('LldapUser', 'hand-made', spec, { namespace });
+    await h.create('LldapGroup', 'hand-made', { displayName: 'hand-made', suspend: true }, { namespace });
+    assert.equal((await h.reconcile('LldapUser', 'hand-made', { namespace })).reason, 'Suspended');
+    assert.equal((await h.reconcile('LldapGroup', 'hand-made', { namespace })).reason, 'Suspended');
+    await h.create('LldapGroup', 'waits', { displayName: 'waits', attributes: [{ name: 'never', value: ['1'] }] }, { namespace });
+    assert.equal((await h.reconcile('LldapGroup', 'waits', { namespace })).reason, 'DependencyNotReady');
+    assert.equal((await m.member('hand-made', 'hand-made', 'hand-made')).ready, true);
+    assert.equal((await m.member('waits', 'hand-made', 'waits')).ready, true);
+    assert.deepEqual((await m.groupsOf('hand-made'))?.sort(), ['hand-made', 'waits']);
+    h.posted.reconcile = [];
+  });
+
+  it('a user or group of its own that waits is waited for, though lldap has it', async () => {
+    await m.user('own');
+    await m.group('own');
+    await h.edit('LldapUser', 'own', { spec: { attributes: [{ name: 'never', value: ['1'] }] } });
+    assert.equal((await h.reconcile('LldapUser', 'own', {})).reason, 'DependencyNotReady');
+    const report = await m.member('own', 'own', 'own');
+    assert.deepEqual(
+      [report.reason, report.message],
+      ['DependencyNotReady', `The LldapUser ${h.namespace}/own, which declares the user own, is not Ready.`],
+    );
+    h.posted.reconcile = [];
+  });
+
   it('a settled membership is looked at through the resources alone, and follows what they record', async () => {
     await m.user('settled');
     await m.group('settled');

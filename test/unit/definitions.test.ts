@@ -4,7 +4,7 @@ import type { AttributeDefinition } from '../../shared/lldap/api.ts';
 import { findDefinitions } from '../../shared/reconcile/definitions.ts';
 import type { Failure } from '../../shared/reconcile/failure.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
-import { condition, definition, READY, schema, told } from './examples.ts';
+import { condition, definition, group, policy, READY, schema, told, user } from './examples.ts';
 
 /** What is found for attributes of these names, and whether lldap was asked for it. */
 async function find(
@@ -28,11 +28,9 @@ async function find(
       },
     },
   } as unknown as Io;
-  const found = await findDefinitions(
-    io,
-    target,
-    names.map((name) => ({ name, value: ['1'] })),
-  ).catch((error: Failure) => error);
+  const attributes = names.map((name) => ({ name, value: ['1'] }));
+  const resource = target === 'User' ? user({ spec: { attributes } }) : group({ spec: { attributes } });
+  const found = await findDefinitions({ io, policy: policy(), resource }).catch((error: Failure) => error);
   return { found: found instanceof Error ? told(found) : Object.fromEntries(found), read };
 }
 
@@ -75,15 +73,33 @@ describe('shared/reconcile/definitions', () => {
     'DependencyNotReady',
     `The attribute Shoe-Size is not defined for ${who}: create an LldapAttributeSchema for it, or correct spec.attributes.`,
   ];
-  const deleted = { deletionTimestamp: '2026-03-01T11:00:00Z' };
+  const inLldap = { 'shoe-size': definition() };
+  const going = (example: Parameters<typeof schema>[0] = {}) =>
+    schema({ ...example, metadata: { deletionTimestamp: '2026-03-01T11:00:00Z', ...example.metadata } });
   const cases: Record<string, [LldapAttributeSchema[], AttributeDefinition[], found: unknown, AttributeTarget?]> = {
     'is waited for while the resource that declares it is new': [[schema()], [], waiting],
-    'is waited for while the resource that declares it fails, though lldap has one': [
-      [schema({ status: failing('LldapUnavailable') })],
+    'is waited for while the resource that declares it fails': [[schema({ status: failing('LldapUnavailable') })], [], waiting],
+    'is lldap’s own while the resource that declares it never becomes Ready': [
+      [schema({ status: failing('Suspended') })],
       [definition()],
-      waiting,
+      inLldap,
     ],
-    'is waited for while the resource that declares it is being deleted': [[ready({ metadata: deleted })], [definition()], waiting],
+    'is waited for while the resource that made it is being deleted': [[going({ status: { created: true } })], [definition()], waiting],
+    'is waited for while a privileged namespace deletes it': [
+      [going({ spec: { deletionPolicy: 'Delete' }, metadata: { namespace: 'admins' } })],
+      [definition()],
+      waiting.map((text) => text.replace('team/', 'admins/')),
+    ],
+    'is lldap’s own while one is deleted that may not delete it': [
+      [going({ spec: { deletionPolicy: 'Delete' } })],
+      [definition()],
+      inLldap,
+    ],
+    'is lldap’s own while another controller’s finalizer alone holds the one that is deleted': [
+      [going({ status: { created: true }, metadata: { finalizers: ['example.com/hold'] } })],
+      [definition()],
+      inLldap,
+    ],
     'is there as soon as one of several resources is Ready': [[schema({ metadata: { name: 'other' } }), ready()], [], declared],
     'is lldap’s own where the resource that declares it is refused for good': [
       [schema({ status: failing('SchemaMismatch', condition('Stalled', 'True', 'SchemaMismatch')) })],

@@ -19,7 +19,7 @@ describe('lldap is down for two minutes while fifty resources change', () => {
   });
   after(() => h.close());
 
-  it('each is tried after about 5, 15, 45 and 105 s, with one status write and one live retry each, and all are Ready by themselves', async function () {
+  it('each is tried after about 5, 15, 45 and 105 s, with one status write and one live retry each, and all are Ready by themselves', async () => {
     await h.lldap.stop();
     const down = h.clock.now();
     const seconds = () => (h.clock.now() - down) / 1000;

@@ -72,7 +72,7 @@ export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observe
         `${groupName} is joined only by users that a privileged namespace owns, and ${userName} ${mark?.instance === policy.instance ? `belongs to ${mark.namespace}/${mark.name}; set deletionPolicy: Retain on that LldapUser, delete it, and then` : 'is not;'} declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).`,
       ),
     };
-  const leaves = left && !claimed && !forbidden(left.displayName, resource.metadata.namespace, policy);
+  const leaves = left && !claimed && mayLeave(account, left, resource, policy);
   const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: left }] : [];
   if (!isMember(account, group)) steps.push({ do: 'join', user: account, group });
   return { keep: isMember(account, group) ? { joined: joinedOf(account, group) } : {}, steps };
@@ -80,9 +80,14 @@ export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observe
 
 /** The user leaves what was joined, unless another membership asks for the pair; the operator's own rights stay. */
 export function planDeletion({ resource, policy }: PlanInput<'LldapMembership'>, { account, left, claimed }: Observed): Plan<Step> {
-  if (!account || !left || claimed || forbidden(left.displayName, resource.metadata.namespace, policy)) return { steps: [] };
-  if (account.id === policy.operatorLogin && foldGroupName(left.displayName) === 'lldap_admin') return { steps: [] };
+  if (!account || !left || claimed || !mayLeave(account, left, resource, policy)) return { steps: [] };
   return { steps: [{ do: 'leave', user: account, group: left }] };
+}
+
+/** By the name that the group has in lldap now; the operator's own rights stay, whoever asks. */
+function mayLeave(account: LldapAccount, left: LldapGroupRef, { metadata }: LldapMembership, policy: Policy): boolean {
+  if (account.id === policy.operatorLogin && foldGroupName(left.displayName) === 'lldap_admin') return false;
+  return forbidden(left.displayName, metadata.namespace, policy) === undefined;
 }
 
 export function joinedOf(account: { uuid: string }, group: LldapGroupRef): Joined {

@@ -68,6 +68,12 @@ describe('functions/membership/plan', () => {
       assert.deepEqual(planned({ account: before, group: crew, left: old, claimed: true }), { keep: {}, steps });
     });
 
+    it('who is the operator does not leave what was given the name lldap_admin since, though the name before means another group', () => {
+      const login = account({ id: 'admin', groups: [{ ...old, displayName: 'LLDAP_Admin' }, crew] });
+      const made = planned({ account: login, group: crew, left: { ...old, displayName: 'LLDAP_Admin' } }, of('Crew', 'admins'));
+      assert.deepEqual('steps' in made && made.steps, []);
+    });
+
     it('leaves the group before though the new one has been joined', () => {
       assert.deepEqual(planned({ account: member, group: crew, left: old, claimed: false }), {
         keep: { joined: JOINED },

@@ -63,7 +63,11 @@ const seconds = { type: 'number', minimum: 0 };
 
 const object = (properties: Record<string, object>) => ({ type: 'object', required: Object.keys(properties), properties });
 const list = (items: object) => ({ type: 'array', items });
-const answer = (result: object) => object({ data: object({ result }) });
+/** GraphQL may bring a result and errors together; whatever the errors look like, that is no success. */
+const answer = (result: object) => {
+  const { properties, ...rest } = object({ data: object({ result }) });
+  return { ...rest, properties: { ...properties, errors: { type: ['array', 'null'], maxItems: 0 } } };
+};
 
 const attributes = list(object({ name, value: list(text) }));
 const groupFields = { id: { type: 'integer', minimum: -2_147_483_648, maximum: 2_147_483_647 }, uuid, displayName: name };

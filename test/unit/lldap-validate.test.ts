@@ -38,7 +38,13 @@ const CASES: Record<keyof typeof compiled, { good: unknown[]; bad: unknown[] }> 
       { iat: 1, exp: 2, groups: [1] },
     ],
   },
-  isErrorAnswer: { good: [{ data: null, errors: [{ message: 'm', path: [] }] }], bad: [{ errors: [] }, { errors: [{}] }, result(1)] },
+  isErrorAnswer: {
+    good: [
+      { data: null, errors: [{ message: 'm', path: [] }] },
+      { ...result({ ok: true }), errors: [{ message: 'm' }] },
+    ],
+    bad: [{ errors: [] }, { errors: [{}] }, result(1)],
+  },
   isVersionAnswer: { good: [result('1.0')], bad: [result(1), { data: null }] },
   isUserAnswer: {
     good: [result(account)],
@@ -60,7 +66,14 @@ const CASES: Record<keyof typeof compiled, { good: unknown[]; bad: unknown[] }> 
       result({ userSchema: { attributes: [{ ...definition, attributeType: 'FLOAT' }] }, groupSchema: { attributes: [] } }),
     ],
   },
-  isSuccessAnswer: { good: [result({ ok: true })], bad: [result({}), result({ ok: 'true' })] },
+  isSuccessAnswer: {
+    good: [result({ ok: true }), { ...result({ ok: true }), errors: [] }, { ...result({ ok: true }), errors: null }],
+    bad: [
+      result({}),
+      result({ ok: 'true' }),
+      ...[[{ message: 'm' }], [{}], ['m'], [null], 'm', { message: 'm' }].map((errors) => ({ ...result({ ok: true }), errors })),
+    ],
+  },
 };
 
 describe("the validators of lldap's answers", () => {

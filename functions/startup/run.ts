@@ -4,9 +4,9 @@ import type { Config } from '../../shared/config.ts';
 import { BrokerError } from '../../shared/events/broker.ts';
 import type { SweepMode } from '../../shared/events/parse.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import type { KindName, ResourceOf } from '../../shared/kube/resources.ts';
+import type { AttributeTarget, KindName, ResourceOf } from '../../shared/kube/resources.ts';
 import { LldapError } from '../../shared/lldap/api.ts';
-import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
+import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { createEvent } from '../../shared/reconcile/announce.ts';
 import { Failure } from '../../shared/reconcile/failure.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
@@ -103,7 +103,12 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
   summary.resources = Object.values(inventory).reduce((sum, list) => sum + list.length, 0);
   if (http) {
     await part('the rights of the operator’s account in lldap', async () => {
-      summary.marksDefined = await defineMarks(io.lldap);
+      const { made, altered } = await defineMarks(io.lldap);
+      summary.marksDefined = made;
+      for (const target of altered) {
+        summary.ok = false;
+        summary.problems.push(alteredMark(target));
+      }
       summary.virtualGroupsWritten = await keepVirtualGroups(io, policy, inventory.LldapGroup);
     });
   }
@@ -134,7 +139,8 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
   const key = await part(`the Secret ${PASSWORD_KEY_SECRET}`, () => keepPasswordKey(io.kube, policy.instance));
   await part('BROKER_URL', async () => {
     posted.lost = await post(findLost(inventory, policy.operatorNamespace, io.clock.now()));
-    if (modes.has('full')) posted.full = await post(everything(inventory, policy.operatorNamespace));
+    // Where the mark was undefined, no object has one any more.
+    if (modes.has('full') || summary.marksDefined > 0) posted.full = await post(everything(inventory, policy.operatorNamespace));
   });
   if (key)
     await part('the rights to read Secrets', async () => {
@@ -144,6 +150,11 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
     await part('LLDAP_URL', async () => {
       posted.drifted = await post(await findDrifted(io, policy, inventory));
     });
+}
+
+function alteredMark(target: AttributeTarget): string {
+  const whose = `${target.toLowerCase()}s`;
+  return `The attribute ${MARK_ATTRIBUTE} of ${whose} is not defined in lldap as the operator defines it: one text, not visible, not editable. Otherwise people may claim what is another's: delete the definition there, and startup makes it and all marks anew.`;
 }
 
 function yes(): true {

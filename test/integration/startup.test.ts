@@ -115,6 +115,17 @@ describe('startup', () => {
     assert.equal((await h.startup()).marksDefined, 0);
   });
 
+  it('the mark is defined so that people may write it: it fails and says so, until that definition is deleted', async () => {
+    await byHand('deleteUserAttribute(name: "k8s-owner") { ok }');
+    await byHand('addUserAttribute(name: "k8s-owner", attributeType: STRING, isList: false, isVisible: false, isEditable: true) { ok }');
+    const summary = await h.startup();
+    assert.equal(summary.ok, false);
+    assert.match(summary.problems.join(), /k8s-owner of users .*not editable.*delete the definition/);
+    await byHand('deleteUserAttribute(name: "k8s-owner") { ok }');
+    const after = await h.startup();
+    assert.deepEqual([after.ok, after.marksDefined], [true, 1]);
+  });
+
   it('makes the key of the password hashes once, also when two processes start at once, and never changes it', async () => {
     const before = await keySecret();
     assert.equal(Buffer.from(before.data?.key ?? '', 'base64').length, 32);

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { BrokerError } from '../../shared/events/broker.ts';
-import { LldapError } from '../../shared/lldap/api.ts';
+import { type AttributeDefinition, LldapError } from '../../shared/lldap/api.ts';
 import { createLog } from '../../shared/log.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
 import { defineMarks, restoreMarks } from '../../shared/reconcile/marks.ts';
 import { definition } from './examples.ts';
 
-const MARK = { name: 'k8s-owner', type: 'String', isList: false, isVisible: false, isEditable: false };
+const MARK = { name: 'k8s-owner', type: 'String', isList: false, isVisible: false, isEditable: false } as const;
 
-/** @param has the targets that have the mark; @param add what lldap answers to a definition */
-function bench(has: ('User' | 'Group')[], { add, post }: { add?: Error; post?: Error } = {}) {
+/** @param has the targets that have the mark; @param add what lldap answers to a definition; @param as how it is defined */
+function bench(has: ('User' | 'Group')[], { add, post, as = {} }: { add?: Error; post?: Error; as?: Partial<AttributeDefinition> } = {}) {
   const added: unknown[][] = [];
   const posted: string[] = [];
   const lines: string[] = [];
-  const own = definition({ name: 'k8s-owner', type: 'String' });
+  const own = definition({ ...MARK, ...as });
   const io = {
     lldap: {
       schema: async () => ({ User: has.includes('User') ? [own] : [definition()], Group: has.includes('Group') ? [own] : [] }),
@@ -36,7 +36,7 @@ function bench(has: ('User' | 'Group')[], { add, post }: { add?: Error; post?: E
 describe('shared/reconcile/marks', () => {
   it('are defined for users and groups, hidden from them and not theirs to edit', async () => {
     const { io, added } = bench([]);
-    assert.equal(await defineMarks(io.lldap), 2);
+    assert.deepEqual(await defineMarks(io.lldap), { made: 2, altered: [] });
     assert.deepEqual(added, [
       ['User', MARK],
       ['Group', MARK],
@@ -45,16 +45,24 @@ describe('shared/reconcile/marks', () => {
 
   it('are defined only where they are missing', async () => {
     const one = bench(['User']);
-    assert.equal(await defineMarks(one.io.lldap), 1);
+    assert.deepEqual(await defineMarks(one.io.lldap), { made: 1, altered: [] });
     assert.deepEqual(one.added, [['Group', MARK]]);
     const none = bench(['User', 'Group']);
-    assert.equal(await defineMarks(none.io.lldap), 0);
+    assert.deepEqual(await defineMarks(none.io.lldap), { made: 0, altered: [] });
     assert.deepEqual(none.added, []);
   });
 
+  for (const as of [{ isEditable: true }, { isVisible: true }, { isList: true }, { type: 'Integer' }] as const) {
+    it(`that somebody defined otherwise are left, and named: ${JSON.stringify(as)}`, async () => {
+      const { io, added } = bench(['User'], { as });
+      assert.deepEqual(await defineMarks(io.lldap), { made: 1, altered: ['User'] });
+      assert.deepEqual(added, [['Group', MARK]]);
+    });
+  }
+
   it('that another process defined meanwhile are there all the same', async () => {
     const { io } = bench([], { add: new LldapError('exists', 'lldap has an attribute of this name') });
-    assert.equal(await defineMarks(io.lldap), 0);
+    assert.deepEqual(await defineMarks(io.lldap), { made: 0, altered: [] });
   });
 
   it('that lldap does not take are an error', async () => {

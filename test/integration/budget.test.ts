@@ -95,6 +95,45 @@ describe('What a reconcile costs', () => {
     assert.deepEqual(h.posted.requeue, []);
   });
 
+  it('twenty full reconciles of what is not Ready, and cannot be, change no resourceVersion either, and leave no Event, mutation or retry', async () => {
+    const other = await h.cluster.createNamespace('tenant');
+    await h.lldap.edit('mutation { createUser(user: {id: "theirs", email: "theirs@example.com"}) { id } }');
+    const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
+    await h.create('LldapUser', 'not-ours', plain('theirs'));
+    await h.create('LldapUser', 'secretless', {
+      ...plain('secretless'),
+      passwordPolicy: 'Manage',
+      passwordSecretRef: { name: 'none', key: 'x' },
+    });
+    await h.create('LldapUser', 'waits', { ...plain('waits'), attributes: [{ name: 'undefined', value: ['1'] }] });
+    await h.create('LldapGroup', 'conflict', { displayName: 'Team' }, { namespace: other });
+    await h.create('LldapGroup', 'protected', { displayName: 'lldap_admin' });
+    await h.create('LldapMembership', 'forbidden', { userName: 'warm', groupName: 'lldap_admin' });
+    await h.create('LldapMembership', 'waits', { userName: 'nobody', groupName: 'Team' });
+    await h.create('LldapAttributeSchema', 'mismatch', { attributeName: 'badge', attributeType: 'Integer', target: 'User' });
+    for (const [kind, name, reason, namespace = h.namespace] of [
+      ['LldapUser', 'not-ours', 'NotOurs'],
+      ['LldapUser', 'secretless', 'SecretNotFound'],
+      ['LldapUser', 'waits', 'DependencyNotReady'],
+      ['LldapGroup', 'conflict', 'Conflict', other],
+      ['LldapGroup', 'protected', 'Protected'],
+      ['LldapMembership', 'forbidden', 'Forbidden'],
+      ['LldapMembership', 'waits', 'DependencyNotReady'],
+      ['LldapAttributeSchema', 'mismatch', 'SchemaMismatch'],
+    ] as const) {
+      assert.equal((await h.reconcile(kind, name, { namespace, full: true })).reason, reason, name);
+      const before = await h.get(kind, name, namespace);
+      const [events, retries] = [(await h.events(name, namespace)).length, h.posted.requeue.length];
+      const cost = await h.cost(async () => {
+        for (let i = 0; i < 20; i++) await h.reconcile(kind, name, { namespace, full: true });
+      });
+      assert.deepEqual([cost.kubeWrites, cost.mutations, cost.passwords], [[], [], []], name);
+      assert.equal((await h.get(kind, name, namespace)).metadata.resourceVersion, before.metadata.resourceVersion, name);
+      assert.deepEqual([(await h.events(name, namespace)).length, h.posted.requeue.length], [events, retries], name);
+    }
+    h.posted.requeue = [];
+  });
+
   it('a user without a password and policy Ignore is Ready without any LDAP traffic', async () => {
     await h.create('LldapUser', 'plain', { username: 'plain', email: 'plain@example.com', passwordPolicy: 'Ignore' });
     await h.lldap.forget();

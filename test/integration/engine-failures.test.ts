@@ -63,6 +63,38 @@ describe('Failures', () => {
     assert.equal((await h.ready('LldapUser', 'strange')).status, 'True');
   });
 
+  it('an error that nobody knows, to whatever was asked, leaves no resource Ready, and goes away by itself', async () => {
+    const id = 'fails';
+    const create = {
+      LldapUser: () => h.create('LldapUser', id, plain(id)),
+      LldapGroup: () => h.create('LldapGroup', id, { displayName: id }),
+      LldapMembership: () => h.create('LldapMembership', id, { userName: id, groupName: id }),
+      LldapAttributeSchema: () => h.create('LldapAttributeSchema', id, { attributeName: id, attributeType: 'String', target: 'User' }),
+    };
+    for (const [kind, operation, edit] of [
+      ['LldapUser', 'createUser'],
+      ['LldapUser', 'user'],
+      ['LldapUser', 'updateUser', { spec: { firstName: 'Changed' } }],
+      ['LldapGroup', 'createGroupWithDetails'],
+      ['LldapGroup', 'group'],
+      ['LldapGroup', 'updateGroup', { spec: { displayName: id.toUpperCase() } }],
+      ['LldapMembership', 'addUserToGroup'],
+      ['LldapMembership', 'user'],
+      ['LldapAttributeSchema', 'addUserAttribute'],
+      ['LldapAttributeSchema', 'schema'],
+    ] as const) {
+      if (!(await h.exists(kind, id))) await create[kind]();
+      if (edit) await h.edit(kind, id, edit);
+      await h.lldap.fault({ kind: 'text', text: 'Something new went wrong', only: { operation } });
+      const report = await h.reconcile(kind, id);
+      assert.deepEqual([report.ready, report.reason, report.did], [false, 'InternalError', []], operation);
+      assert.equal((await h.ready(kind, id)).status, 'False', operation);
+      await h.lldap.heal();
+      await h.nextRetry();
+      assert.equal((await h.ready(kind, id)).status, 'True', operation);
+    }
+  });
+
   it('what only a person can mend is Stalled and not tried again', async () => {
     await h.create('LldapUser', 'stalled', { ...plain('stalled'), username: 'ADMIN' });
     const report = await h.reconcile('LldapUser', 'stalled');

@@ -93,4 +93,41 @@ describe('Two processes on one resource', () => {
     await h.deliver('LldapUser', 'older', { by: slow });
     assert.equal(await firstName('older'), 'Newer');
   });
+
+  for (const [kind, mutation] of [
+    ['LldapGroup', 'createGroupWithDetails copies'],
+    ['LldapAttributeSchema', 'addUserAttribute copies'],
+    ['LldapMembership', 'addUserToGroup'],
+  ] as const) {
+    it(`so it is with twenty copies of the event of an ${kind}, and it is known afterwards as what we made`, async () => {
+      const create = {
+        LldapGroup: () => h.create('LldapGroup', 'copies', { displayName: 'copies' }),
+        LldapAttributeSchema: () =>
+          h.create('LldapAttributeSchema', 'copies', { attributeName: 'copies', attributeType: 'String', target: 'User' }),
+        LldapMembership: () => h.create('LldapMembership', 'copies', { userName: 'many', groupName: 'copies' }),
+      };
+      const object = await create[kind]();
+      const processes = [h.another(), h.another(), h.another()];
+      const cost = await h.cost(async () => {
+        const copies = Array.from({ length: 20 }, (_, i) =>
+          h.deliver(kind, 'copies', { object, ...(processes[i % 3] && { by: processes[i % 3] }) }),
+        );
+        for (const answer of await Promise.all(copies)) if (answer.status !== 200) await h.deliver(kind, 'copies', { object });
+      });
+      assert.deepEqual(
+        cost.mutations.map((one) => (kind === 'LldapMembership' ? one.split(' ')[0] : one)),
+        [mutation],
+      );
+      assert.equal((await h.ready(kind, 'copies')).status, 'True');
+      assert.equal((await h.events('copies')).filter(({ regarding }) => regarding.kind === kind).length, 1);
+      const { status } = await h.get(kind, 'copies');
+      assert.deepEqual(
+        {
+          ...(status && 'origin' in status && { origin: status.origin }),
+          ...(status && 'created' in status && { created: status.created }),
+        },
+        kind === 'LldapGroup' ? { origin: 'created' } : kind === 'LldapAttributeSchema' ? { created: true } : {},
+      );
+    });
+  }
 });

@@ -97,14 +97,34 @@ describe('LldapMembership', () => {
     assert.equal((await h.ready('LldapMembership', 'already')).status, 'True');
   });
 
-  it('somebody else joins the two at the same moment: not an error', async () => {
+  it('somebody else joins the two at the same moment, so that lldap answers with a database error: not an error', async () => {
     await m.user('moment');
     await m.group('moment');
+    const { status } = await h.get('LldapGroup', 'moment');
+    h.interfere = async (by, { method }) => {
+      // The finalizer is written when all has been read, right before the mutation.
+      if (by === 'membership' && method === 'PATCH' && (await m.groupsOf('moment'))?.length === 0)
+        await m.byHand(`addUserToGroup(userId: "moment", groupId: ${status?.groupId}) { ok }`);
+    };
+    await h.lldap.forget();
+    assert.equal((await m.member('moment', 'moment', 'moment')).ready, true);
+    const joins = (await h.lldap.asked()).filter(({ operation }) => operation === 'addUserToGroup');
+    assert.deepEqual(
+      joins.map(({ outcome }) => outcome === 'ok'),
+      [false],
+    );
+    assert.deepEqual(await m.groupsOf('moment'), ['moment']);
+  });
+
+  it('the answer to the joining is lost: the next pass finds the user in the group, and only records it', async () => {
+    await m.user('unheard');
+    await m.group('unheard');
     await h.lldap.fault({ kind: 'drop', only: { operation: 'addUserToGroup' }, times: 1 });
-    assert.equal((await m.member('moment', 'moment', 'moment')).reason, 'LldapUnavailable');
+    assert.equal((await m.member('unheard', 'unheard', 'unheard')).reason, 'LldapUnavailable');
     const cost = await h.cost(() => h.nextRetry());
     assert.deepEqual(cost.mutations, []);
-    assert.equal((await h.ready('LldapMembership', 'moment')).status, 'True');
+    assert.equal((await h.ready('LldapMembership', 'unheard')).status, 'True');
+    assert.ok((await h.get('LldapMembership', 'unheard')).status?.joined);
   });
 
   it('a member that a person removed is put back by a full reconcile, and an added one is left alone', async () => {

@@ -40,4 +40,14 @@ describe('An installation that serves its own namespace only', () => {
     await h.create('LldapMembership', 'hand', { userName: 'hand', groupName: 'own' }, { namespace: h.operatorNamespace });
     assert.equal((await h.reconcile('LldapMembership', 'hand', { namespace: h.operatorNamespace, full: true })).ready, true);
   });
+
+  it('whoever may create resources in it is privileged: adopts accounts, and makes administrators', async () => {
+    const namespace = h.operatorNamespace;
+    await h.lldap.edit('mutation { createUser(user: {id: "ann", email: "ann@example.com"}) { id } }');
+    await h.create('LldapUser', 'ann', { username: 'ann', email: 'ann@example.com', passwordPolicy: 'Ignore' }, { namespace });
+    assert.equal((await h.reconcile('LldapUser', 'ann', { namespace, full: true })).ready, true);
+    await h.create('LldapMembership', 'ann', { userName: 'ann', groupName: 'lldap_admin' }, { namespace });
+    assert.equal((await h.reconcile('LldapMembership', 'ann', { namespace, full: true })).ready, true);
+    assert.deepEqual((await h.lldap.users()).find(({ id }) => id === 'ann')?.groups, ['lldap_admin']);
+  });
 });

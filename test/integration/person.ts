@@ -19,7 +19,14 @@ export interface Person {
   ready(kind: KindName, name: string, namespace?: string): Promise<Condition>;
   condition(kind: KindName, name: string, type: string, namespace?: string): Promise<Condition | undefined>;
   /** The Kubernetes Events about an object. */
-  events(name: string, namespace?: string): Promise<{ reason: string; note: string; type: string }[]>;
+  events(name: string, namespace?: string): Promise<SeenEvent[]>;
+}
+
+export interface SeenEvent {
+  reason: string;
+  note: string;
+  type: string;
+  regarding: { kind: string; name: string };
 }
 
 export interface CreateOptions {
@@ -70,7 +77,7 @@ export function createPerson(cluster: Cluster, namespace: string, instance: stri
     },
     async events(name, ns = namespace) {
       const url = `/apis/events.k8s.io/v1/namespaces/${ns}/events`;
-      const { items } = await ask<{ items: { reason: string; note: string; type: string; regarding: { name: string } }[] }>('GET', url);
+      const { items } = await ask<{ items: SeenEvent[] }>('GET', url);
       return items.filter((e) => e.regarding.name === name);
     },
   };

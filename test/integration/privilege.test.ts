@@ -181,25 +181,3 @@ describe('Privilege', () => {
     assert.deepEqual(await groupsOf('patient'), ['lldap_strict_readonly']);
   });
 });
-
-describe('Privilege where every account may be adopted', () => {
-  let h: Harness;
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ ADOPTION: 'all' });
-  });
-  after(() => h.close());
-
-  it('members of the built-in groups are still out of reach of ordinary namespaces', async () => {
-    await h.lldap.edit('mutation { createUser(user: {id: "root", email: "root@example.com"}) { id } }');
-    await h.lldap.edit('mutation { addUserToGroup(userId: "root", groupId: 1) { ok } }');
-    await h.create('LldapUser', 'root', { username: 'root', email: 'mine@example.com', passwordPolicy: 'Ignore' });
-    const cost = await h.cost(() => h.reconcile('LldapUser', 'root'));
-    assert.deepEqual(cost.mutations, []);
-    assert.equal((await h.ready('LldapUser', 'root')).reason, 'Forbidden');
-    await h.edit('LldapUser', 'root', { spec: { deletionPolicy: 'Delete' } });
-    await h.remove('LldapUser', 'root');
-    assert.deepEqual((await h.cost(() => h.reconcile('LldapUser', 'root', {}))).mutations, []);
-    assert.equal(await h.exists('LldapUser', 'root'), false);
-  });
-});

@@ -35,6 +35,17 @@ describe('the documentation', () => {
     });
   }
 
+  for (const page of ['docs/security.md', 'docs/reliability.md']) {
+    it(`${page} names tests that are there`, () => {
+      const named = [...read(page).matchAll(/`(test\/[^`]*)`/g)].map(([, path]) => path ?? '');
+      assert.ok(named.some((path) => path.endsWith('.test.ts')));
+      assert.deepEqual(
+        named.filter((path) => !existsSync(join(ROOT, path))),
+        [],
+      );
+    });
+  }
+
   it('explains every reason, and no other', () => {
     const page = read('docs/troubleshooting.md');
     const table = page.slice(page.indexOf('## What the reasons mean'), page.indexOf('## When is it tried again?'));

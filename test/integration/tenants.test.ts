@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KindName } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type Harness, startHarness } from './harness.ts';
 import { createMembers, type Members } from './membership-support.ts';
+
+/** Waits until what is created is younger than the resource, of which the API server tells whole seconds. */
+async function nextSecond(h: Harness, kind: KindName, name: string, namespace: string): Promise<void> {
+  const { metadata } = await h.get(kind, name, namespace);
+  while (Date.now() < Date.parse(metadata.creationTimestamp) + 1000) await sleep(20);
+}
 
 describe('What a tenant can do to another', () => {
   let h: Harness;
@@ -56,10 +64,12 @@ describe('What a tenant can do to another', () => {
   });
 
   it('who writes another’s ids into the status of a resource of his own gets nothing of the other’s group, and loses him nothing', async () => {
+    // The older of two that record one object would be its owner, if the mark did not say otherwise.
+    await m.group('attack', 'attack', { namespace: other });
+    await nextSecond(h, 'LldapGroup', 'attack', other);
     await m.group('victim');
     const { status: stolen } = await h.get('LldapGroup', 'victim');
     const before = await groupSeen('victim');
-    await m.group('attack', 'attack', { namespace: other });
     await h.editStatus('LldapGroup', 'attack', { groupId: stolen?.groupId, uuid: stolen?.uuid, origin: 'created' }, other);
     for (const spec of [{}, { displayName: 'stolen' }, { displayName: 'VICTIM' }, { deletionPolicy: 'Delete' }]) {
       await h.edit('LldapGroup', 'attack', { spec }, other);
@@ -75,13 +85,14 @@ describe('What a tenant can do to another', () => {
   });
 
   it('who writes another’s uuid into the status of a resource of the same name gets nothing of the other’s user, and loses him nothing', async () => {
-    await withPassword('prey');
-    const before = await userSeen('prey');
     await h.secret('prey', { password: 'chosen by the hunter' }, { namespace: other });
     const spec = { username: 'prey', email: 'hunter@example.com', passwordSecretRef: { name: 'prey', key: 'password' } };
-    await h.create('LldapUser', 'prey', { ...spec, deletionPolicy: 'Delete' }, { namespace: other });
-    await h.reconcile('LldapUser', 'prey', { namespace: other, full: true });
+    await h.create('LldapUser', 'prey', { ...spec, deletionPolicy: 'Delete', suspend: true }, { namespace: other });
+    await nextSecond(h, 'LldapUser', 'prey', other);
+    await withPassword('prey');
+    const before = await userSeen('prey');
     const { status } = await h.get('LldapUser', 'prey');
+    await h.edit('LldapUser', 'prey', { spec: { suspend: false } }, other);
     await h.editStatus('LldapUser', 'prey', { ...status, conditions: null }, other);
     const cost = await h.cost(() => h.reconcile('LldapUser', 'prey', { namespace: other, full: true }));
     assert.equal((await h.ready('LldapUser', 'prey', other)).reason, 'Conflict');

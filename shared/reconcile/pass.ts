@@ -15,7 +15,7 @@ import { settle, wake } from './settle.ts';
 import type { Policy } from './standing.ts';
 
 /** Milliseconds from the start of a pass after which it starts no further mutation. */
-const DEADLINE_MS = 30_000;
+export const DEADLINE_MS = 30_000;
 /** Passes that meet another's write, before the broker is asked to come again. */
 const TRIES = 3;
 /** Observations in one pass: a creation may be answered "exists", and the mark's definition may be missing. */

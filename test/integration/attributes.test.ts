@@ -79,6 +79,11 @@ describe('Attributes', () => {
         { name: 'integer', value: ['1'] },
         { name: 'string-list', value: ['a', 'b'] },
       ]);
+      // In lldap's own UI.
+      const id = kind === 'LldapUser' ? `"${name}"` : (await h.get(kind, name)).status?.groupId;
+      const theirs = '{name: "integer-list", value: ["7", "8"]}';
+      const target = kind === 'LldapUser' ? 'User(user' : 'Group(group';
+      await h.lldap.edit(`mutation { update${target}: {id: ${id}, insertAttributes: [${theirs}]}) { ok } }`);
       const set = async (attributes: AttributeValue[]) => {
         await h.edit(kind, name, { spec: { attributes } });
         return h.cost(() => h.reconcile(kind, name, {}));
@@ -88,12 +93,17 @@ describe('Attributes', () => {
         { name: 'string-list', value: ['b', 'a'] },
       ]);
       assert.equal(change.mutations.length, 1);
-      assert.deepEqual(await stored(kind, name), { string: ['two'], integer: ['1'], 'string-list': ['b', 'a'] });
+      assert.deepEqual(await stored(kind, name), {
+        string: ['two'],
+        integer: ['1'],
+        'string-list': ['b', 'a'],
+        'integer-list': ['7', '8'],
+      });
       await set([
         { name: 'string', value: [''] },
         { name: 'integer', value: [] },
       ]);
-      assert.deepEqual(await stored(kind, name), { 'string-list': ['b', 'a'] });
+      assert.deepEqual(await stored(kind, name), { 'string-list': ['b', 'a'], 'integer-list': ['7', '8'] });
       const again = await h.cost(() => h.reconcile(kind, name));
       assert.deepEqual([again.mutations, again.kubeWrites], [[], []]);
     });

@@ -37,10 +37,10 @@ describe('What is never said', () => {
   });
 
   it('the password, by any answer of lldap that repeats the request, to GraphQL or to LDAP', async () => {
-    for (const operation of ['createUser', 'passwordModify', 'login'] as const) {
+    for (const operation of ['createUser', 'user', 'passwordModify', 'bind', 'login'] as const) {
       await h.restart();
       await h.lldap.fault({ kind: 'text', text: 'You said {request}', only: { operation } });
-      await user(`echo-${operation.toLowerCase()}`);
+      assert.equal((await user(`echo-${operation.toLowerCase()}`)).ready, false, operation);
       assert.doesNotMatch(await said(`echo-${operation.toLowerCase()}`), /The-Password-0f/);
       await h.lldap.heal();
     }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import packageJson from '../../package.json' with { type: 'json' };
 import { type KindName, PLURALS } from '../../shared/kube/resources.ts';
 import { EVENT_TYPE, INSTANCE_LABEL } from '../../shared/names.ts';
+import { DEADLINE_MS } from '../../shared/reconcile/pass.ts';
 import { durationMs } from '../local/knative/duration.ts';
 import { type Manifests, readManifests } from '../local/knative/manifests.ts';
 import { renderManifests } from '../local/knative/render.ts';
@@ -16,6 +17,9 @@ const NAME = 'lldap-operator';
 const VERSION = packageJson.version;
 /** How long requeue holds a request at most. */
 const LONGEST_HOLD_MS = 330_000;
+const COLD_START_MS = 30_000;
+/** A call to lldap that is under way when a pass has no more time. */
+const LAST_CALL_MS = 10_000;
 
 describe('The manifests route events', function () {
   this.timeout(CLUSTER_TIMEOUT_MS);
@@ -149,12 +153,17 @@ describe('The manifests route events', function () {
       }
     });
 
+    it('leaves each function the time for a cold start and a whole pass', () => {
+      for (const each of KIND_FUNCTIONS)
+        assert.ok(durationMs(trigger(each).spec?.delivery?.timeout ?? '') >= COLD_START_MS + DEADLINE_MS + LAST_CALL_MS, each);
+    });
+
     it('leaves a user event the time to wait behind two thousand passwords', () => {
       assert.ok(durationMs(trigger('user').spec?.delivery?.timeout ?? '') >= 2_000 * 2 * 75);
     });
 
     it('lets requeue hold a request for as long as it ever does, a cold start included', () => {
-      assert.ok(durationMs(trigger('requeue').spec?.delivery?.timeout ?? '') >= LONGEST_HOLD_MS + 30_000);
+      assert.ok(durationMs(trigger('requeue').spec?.delivery?.timeout ?? '') >= LONGEST_HOLD_MS + COLD_START_MS);
     });
 
     it('tries again quickly and not often', () => {

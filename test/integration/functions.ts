@@ -76,9 +76,6 @@ export function createFunctions(options: FunctionsOptions): Functions {
   };
 }
 
-/** Shorter than the defaults, so that a hanging lldap does not hold up the tests. */
-const LLDAP_TIMEOUT_MS = 1_500;
-
 function createIo(by: string, options: FunctionsOptions): Io {
   const { config, credentials, broker, clock } = options;
   const log = createLog('debug', options.log, { function: by });
@@ -87,13 +84,12 @@ function createIo(by: string, options: FunctionsOptions): Io {
     url: config.lldapUrl,
     credentials,
     maxCalls: config.lldapMaxCalls,
-    timeoutMs: LLDAP_TIMEOUT_MS,
     logger: log,
   });
   return {
     kube,
     lldap,
-    passwords: createLldapPasswords({ url: config.ldapUrl, credentials, timeoutMs: LLDAP_TIMEOUT_MS, logger: log }),
+    passwords: createLldapPasswords({ url: config.ldapUrl, credentials, logger: log }),
     broker,
     lookup: createLookup(kube, lldap, config.instance, async () => (config.namespaces === 'own' ? kube.namespace() : undefined)),
     clock,

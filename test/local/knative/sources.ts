@@ -23,6 +23,9 @@ export interface SourceCluster {
 const RETRIED = [404, 413, 425, 429, 502, 503, 504];
 const GAPS_MS = [100, 200, 400, 800, 1600];
 const RESTARTS_AFTER_MS = 500;
+/** The API server learns of its own bindings by a watch, which on a busy machine takes a while. */
+const ASKS_AGAIN_AFTER_MS = 100;
+const ASKED_AT_MOST = 50;
 
 export class LocalSource {
   readonly name: string;
@@ -76,10 +79,17 @@ export class LocalSource {
     for (const verb of ['get', 'list', 'watch']) {
       const resourceAttributes = { group, resource: resourceName, verb, ...(!allNamespaces && { namespace }) };
       const spec = { user: `system:serviceaccount:${namespace}:${serviceAccount}`, resourceAttributes };
-      const { body } = await this.#cluster.request('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body: { spec } });
-      if (isRecord(body) && isRecord(body.status) && body.status.allowed === true) continue;
-      throw new Error(`source ${this.name}: ServiceAccount ${namespace}/${serviceAccount} may not ${verb} ${resourceName}.${group}`);
+      for (let asked = 1; !(await this.#isAllowed(spec)); asked++) {
+        if (asked === ASKED_AT_MOST)
+          throw new Error(`source ${this.name}: ServiceAccount ${namespace}/${serviceAccount} may not ${verb} ${resourceName}.${group}`);
+        await sleep(ASKS_AGAIN_AFTER_MS, undefined, { signal: this.#end.signal });
+      }
     }
+  }
+
+  async #isAllowed(spec: object): Promise<boolean> {
+    const { body } = await this.#cluster.request('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body: { spec } });
+    return isRecord(body) && isRecord(body.status) && body.status.allowed === true;
   }
 
   /** A kind that is missing in an existing group is skipped for good; a group that is missing is waited for. */

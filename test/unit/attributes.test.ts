@@ -34,7 +34,7 @@ describe('shared/reconcile/attributes', () => {
         '0004-02-29T00:00:00Z',
         '9999-12-31T23:59:59Z',
       ],
-      JpegPhoto: [JPEG, '/9j/'],
+      JpegPhoto: [JPEG, '/9j/', '/9j/4AA='],
     };
     for (const [type, texts] of Object.entries(values)) {
       for (const text of texts)
@@ -56,6 +56,7 @@ describe('shared/reconcile/attributes', () => {
         '2024-01-02T03:60:05Z',
         '2024-01-02T03:04:61Z',
         '2024-02-30T00:00:00Z',
+        '2024-04-31T00:00:00Z',
         '2023-02-29T00:00:00Z',
         '2024-13-01T00:00:00Z',
         '2024-00-01T00:00:00Z',

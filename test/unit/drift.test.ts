@@ -70,6 +70,11 @@ describe('functions/startup/drift', () => {
       'when its mark is gone': [aUser(), [has({}, [])], true],
       'when its mark names another': [aUser(), [has({}, [owned('v1;main;other/al;created')])], true],
       'when somebody else set its password': [aUser({}, { passwordModifiedAt: '2026-03-01T10:00:00+00:00' }), [has()], true],
+      'when somebody else set a password that is managed in so many words': [
+        aUser({ spec: { passwordPolicy: 'Manage' } }, { passwordModifiedAt: '2026-03-01T10:00:00+00:00' }),
+        [has()],
+        true,
+      ],
       'not by a password, where that is not managed': [
         aUser({ spec: { passwordPolicy: 'Ignore' } }, { passwordModifiedAt: '2026-03-01T10:00:00+00:00' }),
         [has()],
@@ -136,6 +141,7 @@ describe('functions/startup/drift', () => {
   describe('a settled definition has drifted', () => {
     const cases: Record<string, [AttributeDefinition[], boolean]> = {
       'not while lldap has it': [[definition()], false],
+      'not while lldap has it among others': [[definition({ name: 'nick', type: 'String' }), definition()], false],
       'when lldap does not have it': [[], true],
       'when lldap has another one': [[definition({ type: 'String' })], true],
     };

@@ -46,6 +46,43 @@ describe('shared/reconcile/joined', () => {
       false,
     ];
 
+  const asDeclared = membership({ status: { joined: JOINED, conditions: [condition('DependenciesReady', 'True', 'DependenciesReady')] } });
+  const asFound = membership({ status: { joined: JOINED, conditions: [condition('DependenciesReady', 'True', 'FoundInLldap')] } });
+  const leaving = { metadata: { deletionTimestamp: '2026-03-01T11:00:00Z' } };
+  const declared: Record<string, [typeof joined, Partial<Parties>, stale: boolean]> = {
+    'through resources is over when none declares the user any more': [asDeclared, { groups: [aGroup()] }, true],
+    'through resources is over when none declares the group any more': [asDeclared, { users: [aUser()] }, true],
+    'through resources is over when the one that is left does not get the name': [
+      asDeclared,
+      { users: [aUser({ conditions: failing('Conflict') })], groups: [aGroup()] },
+      true,
+    ],
+    'through resources stays while both declare the names': [asDeclared, { users: [aUser()], groups: [aGroup()] }, false],
+    'through resources stays while one fails': [
+      asDeclared,
+      { users: [aUser({ conditions: failing('LldapUnavailable') })], groups: [aGroup()] },
+      false,
+    ],
+    'as lldap had it is looked at when resources declare both': [asFound, { users: [aUser()], groups: [aGroup()] }, true],
+    'as lldap had it stays while one name is declared': [asFound, { users: [aUser()] }, false],
+    'as lldap had it stays while the other name is declared': [asFound, { groups: [aGroup()] }, false],
+    'as lldap had it stays while one that declares its name fails': [
+      asFound,
+      { users: [aUser()], groups: [aGroup({ conditions: failing('LldapUnavailable') })] },
+      false,
+    ],
+    'as lldap had it stays while one that declares its name is being deleted': [
+      asFound,
+      { users: [{ ...aUser(), metadata: user(leaving).metadata }], groups: [aGroup()] },
+      false,
+    ],
+  };
+  for (const [name, [self, parties, stale]] of Object.entries(declared)) {
+    it(`what was joined ${name}`, () => {
+      assert.equal(isJoinedStale(self, { users: [], groups: [], joinedGroups: [], ...parties }), stale);
+    });
+  }
+
   for (const [name, [parties, stale]] of Object.entries(cases)) {
     it(`what was joined ${name}`, () => {
       assert.equal(isJoinedStale(joined, { users: [], groups: [], joinedGroups: [], ...parties }), stale);

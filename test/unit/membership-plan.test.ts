@@ -98,6 +98,13 @@ describe('functions/membership/plan', () => {
     ]);
   });
 
+  it('a built-in group whose name is spelt with a hyphen is named as lldap spells it', () => {
+    assert.equal(
+      refusal({ account: alice }, membership({ spec: { groupName: 'LLDAP-Admin' } }))?.[2],
+      'lldap has no group LLDAP-Admin; its own is called lldap_admin: replace this membership by one with that groupName.',
+    );
+  });
+
   describe('an administrator is made', () => {
     const wanted = of('lldap_admin', 'admins');
 

@@ -62,6 +62,7 @@ describe('functions/startup/passwords', () => {
     const cases: Record<string, [LldapUser, Secret[], boolean]> = {
       'not while the Secret’s password is the one that was set': [aUser('alice'), same, false],
       'when the Secret’s password is another': [aUser('alice'), other, true],
+      'when it is managed in so many words': [aUser('alice', { spec: { passwordPolicy: 'Manage' } }), other, true],
       'when the Secret has gone': [aUser('alice'), [], true],
       'when the Secret lost the key': [aUser('alice', { spec: { passwordSecretRef: { name: 'alice', key: 'other' } } }), same, true],
       'when the Secret’s password is too short by now': [aUser('alice'), [secret('alice', 'short')], true],

@@ -69,6 +69,26 @@ describe('functions/startup/sweep', () => {
     );
   });
 
+  it('users that wait for the installation’s key are looked at, though a retry is to come: startup makes it', () => {
+    const waits = (reason: string) =>
+      user({ status: { ...failed, conditions: [condition('Ready', 'False', reason)], retry: retry('2026-03-01T12:01:00.000Z') } });
+    assert.deepEqual(lost({ LldapUser: [waits('PasswordKeyMissing')] }), ['LldapUser team/alice']);
+    assert.deepEqual(lost({ LldapUser: [waits('SecretNotFound')] }), []);
+  });
+
+  it('what is settled is left alone, of every kind', () => {
+    const joined = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' };
+    assert.deepEqual(
+      lost({
+        LldapUser: [user({ status: settled })],
+        LldapGroup: [group({ status: settled })],
+        LldapMembership: [membership({ status: { ...settled, joined } })],
+        LldapAttributeSchema: [schema({ status: settled })],
+      }),
+      [],
+    );
+  });
+
   describe('virtual groups', () => {
     const labels = { [VIRTUAL_LABEL]: 'true' };
     const virtual = (namespace: string) =>
@@ -148,6 +168,13 @@ describe('functions/startup/sweep', () => {
     it('are none if one of them is not Ready, and so does not think it', () => {
       const waits = owner('two', { status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } });
       assert.deepEqual(lost({ LldapUser: [owner('one'), waits] }), []);
+    });
+    it('are looked at, all but who is suspended and says so', () => {
+      const suspended = owner('two', { spec: { suspend: true } });
+      assert.deepEqual(lost({ LldapUser: [owner('one'), suspended] }), ['LldapUser one/alice']);
+    });
+    it('are none where they record nothing', () => {
+      assert.deepEqual(lost({ LldapUser: [user({ status: settled }), user({ metadata: { namespace: 'two' }, status: settled })] }), []);
     });
     it('are none if one of them is being deleted', () => {
       assert.deepEqual(lost({ LldapUser: [owner('one'), owner('two', { metadata: { ...deleted, finalizers: [] } })] }), []);

@@ -78,6 +78,7 @@ describe('functions/user/plan', () => {
         firstName: 'Alice',
         attributes: [{ name: 'shoe-size', value: ['042'] }, MARK],
       });
+      assert.equal(creation({ ...spec, lastName: 'Ames' }, '').lastName, 'Ames');
     });
 
     it('is not created with values that lldap would refuse', () => {

@@ -12,7 +12,7 @@ describe('The local Knative', () => {
   it('leaves no process and no file behind when the test run itself is killed', async () => {
     const script = `
       const { LocalProcess } = await import(${JSON.stringify(`${MODULES}/process.ts`)});
-      const { theGuard } = await import(${JSON.stringify(`${MODULES}/guard.ts`)});
+      const { theGuard } = await import(${JSON.stringify(`${MODULES}/../guard.ts`)});
       const child = await LocalProcess.start([process.execPath, ${JSON.stringify(`${MODULES}/sample-function.ts`)}], {}, () => undefined);
       console.log(JSON.stringify({ pid: child.pid, directory: theGuard().directory }));
     `;

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { theGuard } from './guard.ts';
+import { theGuard } from '../guard.ts';
 import { close, listen, send } from './http.ts';
 
 /** What a process ended with. */

@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { theGuard } from '../guard.ts';
 import type { Addresses } from './addresses.ts';
-import { theGuard } from './guard.ts';
 import type { Story } from './story.ts';
 import type { SecretVolume, Workload } from './workload.ts';
 

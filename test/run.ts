@@ -13,10 +13,10 @@ import type { Results } from './reporter.ts';
 
 /** What takes longest goes first. */
 const GROUPS: Record<string, string[]> = {
+  integration: ['test/integration/**/*.test.ts'],
   'random schedules': ['test/chaos/chaos.test.ts', 'test/chaos/found.test.ts'],
   load: ['test/e2e/load.test.ts'],
   'real processes': ['test/chaos/real-processes.test.ts'],
-  integration: ['test/integration/**/*.test.ts'],
   'whole path': ['test/e2e/!(load).test.ts'],
   'unit and contract': ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts'],
 };

@@ -10,28 +10,32 @@ import { parseManifests } from './manifests.ts';
 
 const KNATIVE = join(import.meta.dirname, '../../../knative');
 
+const rendered = new Map<string, Promise<string>>();
+
 /**
- * What `kubectl kustomize` makes of a folder of `knative/`.
+ * What `kubectl kustomize` makes of a folder of `knative/`, once for all who ask.
  * @throws Error with kubectl's words when it does not render
  */
 export function renderManifests(folder = 'base'): Promise<string> {
-  return kustomize(join(KNATIVE, folder));
+  const manifests = rendered.get(folder) ?? kustomize(join(KNATIVE, folder));
+  rendered.set(folder, manifests);
+  return manifests;
 }
 
 /**
  * What it makes of an overlay of `knative/overlays` with these components, in this order, of `knative/`.
- * @param rendered the overlay as one file, rendered before: as a release has it
+ * @param before the overlay as one file, rendered before: as a release has it
  * @throws Error with kubectl's words when it does not render
  */
-export async function renderWith(components: string[], overlay = 'all-namespaces', rendered?: string): Promise<string> {
+export async function renderWith(components: string[], overlay = 'all-namespaces', before?: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'local-kustomize-'));
   const at = (...path: string[]) => relative(folder, join(KNATIVE, ...path));
   try {
-    if (rendered !== undefined) await writeFile(join(folder, 'install.yaml'), rendered);
+    if (before !== undefined) await writeFile(join(folder, 'install.yaml'), before);
     const kustomization = {
       apiVersion: 'kustomize.config.k8s.io/v1beta1',
       kind: 'Kustomization',
-      resources: [rendered === undefined ? at('overlays', overlay) : 'install.yaml'],
+      resources: [before === undefined ? at('overlays', overlay) : 'install.yaml'],
       components: components.map((component) => at(component)),
     };
     await writeFile(join(folder, 'kustomization.yaml'), stringify(kustomization));
@@ -51,8 +55,8 @@ async function kustomize(folder: string): Promise<string> {
  * The manifests with other settings in the ConfigMap `lldap-operator`, as an overlay would put them there.
  * @throws Error for a setting that the ConfigMap does not have
  */
-export function withSettings(rendered: string, settings: Record<string, string>): string {
-  const objects = parseManifests(rendered).map((object) => object.all());
+export function withSettings(manifests: string, settings: Record<string, string>): string {
+  const objects = parseManifests(manifests).map((object) => object.all());
   const data = objects.find(({ kind, metadata }) => kind === 'ConfigMap' && isRecord(metadata) && metadata.name === 'lldap-operator')?.data;
   if (!isRecord(data)) throw new Error('the manifests have no ConfigMap lldap-operator');
   const unknown = Object.keys(settings).find((name) => !(name in data));

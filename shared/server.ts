@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import express, { type NextFunction, type Request, type Response } from 'express';
+import { ConfigError } from './config.ts';
 import { MalformedEvent, type OperatorEvent, parseEvent } from './events/parse.ts';
 import { withTrace } from './events/trace.ts';
 import type { Log } from './log.ts';
@@ -41,6 +42,7 @@ const KEEP_ALIVE_MS = 95_000;
  *
  * @param routes path to handler
  * @returns once the server listens; `closed` resolves when it has stopped
+ * @throws ConfigError when the port cannot be had
  */
 export async function serve(options: {
   port: number;
@@ -71,7 +73,9 @@ export async function serve(options: {
   );
 
   const server: Server = await new Promise((resolve, reject) => {
-    const listening = app.listen(options.port, (error?: Error) => (error ? reject(error) : resolve(listening)));
+    const listening = app.listen(options.port, (error?: NodeJS.ErrnoException) =>
+      error ? reject(portError(error, options.port)) : resolve(listening),
+    );
   });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = KEEP_ALIVE_MS + 5_000;
@@ -86,6 +90,12 @@ export async function serve(options: {
   };
   const address = server.address();
   return { port: typeof address === 'object' && address ? address.port : options.port, stop, closed };
+}
+
+function portError(error: NodeJS.ErrnoException, port: number): Error {
+  if (error.code === 'EADDRINUSE') return new ConfigError(`PORT is ${port}, which another process uses: give a port that is free.`);
+  if (error.code === 'EACCES') return new ConfigError(`PORT is ${port}, which this user may not open: give one above 1023.`);
+  return error;
 }
 
 interface Serving {

@@ -1,6 +1,6 @@
 import type { LldapGroup } from '../../shared/kube/resources.ts';
 import type { GroupChange, LldapGroupAccount } from '../../shared/lldap/api.ts';
-import { MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { MARK_ATTRIBUTE, VIRTUAL_LABEL } from '../../shared/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
 import { type Failure, invalid, taken } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
@@ -39,7 +39,7 @@ export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Ob
 
   const stand = standing(owner, `group ${group.displayName}`, resource.metadata.namespace, resource.kind, policy);
   if (stand.may === 'not') return { refused: stand.why };
-  const refused = isBuiltInGroup(group.displayName) ? builtIn(group.displayName) : nameTaken(resource, observed);
+  const refused = isBuiltInGroup(group.displayName) ? builtIn(group.displayName, resource) : nameTaken(resource, observed);
   if (refused) return { refused };
   const change = differences(resource, group, definitions, stand.marked ? undefined : markText(resource, stand.origin, policy));
   return {
@@ -55,7 +55,13 @@ export function planDeletion({ resource }: PlanInput<'LldapGroup'>, { group, own
   return { steps: remove ? [{ do: 'delete', id: group.id }] : [] };
 }
 
-export function builtIn(name: string): Failure {
+/** @param resource one that has another name and records the group; with the virtual label somebody edited what is startup's */
+export function builtIn(name: string, resource?: LldapGroup): Failure {
+  if (resource?.metadata.labels?.[VIRTUAL_LABEL] === 'true')
+    return invalid(
+      'Protected',
+      `This resource stands for lldap's built-in group ${name} and cannot stand for ${resource.spec.displayName}; nothing is written to lldap, and the next run of startup sets spec.displayName back. For a group of your own, create another LldapGroup.`,
+    );
   return invalid(
     'Protected',
     `The group ${name} is built into lldap and no resource may own it; name it in LldapMemberships, and give this resource another displayName.`,

@@ -44,9 +44,12 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     if (isBuiltInGroup(groupName) && groups.length === 0)
       throw notReady('DependencyNotReady', `The virtual group for ${groupName} is not there yet; startup creates it.`);
     const users = await io.lookup.declaring('LldapUser', userKey);
-    const user = await waitFor(users, policy, `the user ${userName}`, noUser(userName), () => io.lldap.user(userKey));
-    const group = await waitFor(groups, policy, `the group ${groupName}`, noGroup(groupName), () => findGroup(io, groupName));
-    return { user, group };
+    const user = await find(users, policy, `the user ${userName}`, noUser(userName), () => io.lldap.user(userKey));
+    const group = await find(groups, policy, `the group ${groupName}`, noGroup(groupName), () => findGroup(io, groupName));
+    // Whoever lacks both is told so at once, not one after the other.
+    const lacks = [user, group].flatMap((found) => found.lacks ?? []);
+    if (lacks.length > 0) throw notReady('DependencyNotReady', lacks.join(' '));
+    return { user: user.declared, group: group.declared };
   },
   async observe(work, { user, group: resource }) {
     const { io } = work;
@@ -101,24 +104,22 @@ async function declaringGroups(io: MembershipWork['io'], { spec }: LldapMembersh
  * Ready as soon as one resource that declares the name is. One that is not Ready is waited for only while lldap has no
  * such object, or has the resource's own: whoever declares another's name and never becomes Ready holds up nobody.
  *
- * @returns undefined where lldap's own object counts
- * @throws Failure NotReady
+ * @returns neither where lldap's own object counts
  */
-async function waitFor<R extends LldapUser | LldapGroup>(
+async function find<R extends LldapUser | LldapGroup>(
   declaring: readonly R[],
   policy: Policy,
   what: string,
   missing: string,
-  find: () => Promise<LldapAccount | LldapGroupAccount | undefined>,
-): Promise<R | undefined> {
+  read: () => Promise<LldapAccount | LldapGroupAccount | undefined>,
+): Promise<{ declared?: R; lacks?: string }> {
   const serious = declaring.filter(declares);
   const ready = serious.find((r) => isReady(r) && r.metadata.deletionTimestamp === undefined);
-  if (ready) return ready;
-  const object = await find();
+  if (ready) return { declared: ready };
+  const object = await read();
   const waiting = serious.find((r) => !object || isOwn(r, object, policy));
-  if (waiting) throw notReady('DependencyNotReady', `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready.`);
-  if (!object) throw notReady('DependencyNotReady', missing);
-  return undefined;
+  if (waiting) return { lacks: `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready.` };
+  return object ? {} : { lacks: missing };
 }
 
 /** Whether an object is what a resource made or adopted; a built-in group is its virtual group's, which bears no mark. */

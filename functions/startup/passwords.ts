@@ -39,7 +39,7 @@ export async function findRotated(io: Io, policy: Policy, key: PasswordKey, user
       if (secret) secrets.set(id, secret);
       await io.clock.sleep(READ_EVERY_MS);
     }
-    const state = passwordFrom(secrets.get(id), ref, true, policy.passwordMinLength);
+    const state = passwordFrom(secrets.get(id), { ...ref, namespace: user.metadata.namespace }, policy);
     if (!state.ok || !sameHash(user.status?.passwordHash, passwordHash(key, uuid, state.password))) rotated.push(user);
   }
   return rotated;

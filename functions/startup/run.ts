@@ -19,7 +19,7 @@ import { findDrifted } from './drift.ts';
 import { measureInventory, measureRun } from './measure.ts';
 import { findRotated, keepPasswordKey } from './passwords.ts';
 import { findRival } from './rival.ts';
-import { findLost, type Inventory } from './sweep.ts';
+import { findLost, type Inventory, isStalled } from './sweep.ts';
 import { keepVirtualGroups } from './virtual-groups.ts';
 
 /** What one run found and did. */
@@ -34,7 +34,7 @@ export interface Summary {
   virtualGroupsWritten: number;
   resources: number;
   /** Reconcile events, by why. */
-  posted: { lost: number; rotated: number; drifted: number; full: number };
+  posted: { lost: number; stalled: number; rotated: number; drifted: number; full: number };
 }
 
 /** Does one thing of a run; what fails is a problem of the summary, with the setting to look at, and answered with undefined. */
@@ -75,7 +75,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     marksDefined: 0,
     virtualGroupsWritten: 0,
     resources: 0,
-    posted: { lost: 0, rotated: 0, drifted: 0, full: 0 },
+    posted: { lost: 0, stalled: 0, rotated: 0, drifted: 0, full: 0 },
   };
   const part: Part = async (setting, work) => {
     try {
@@ -138,7 +138,11 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
   // Before users are asked for that wait for it.
   const key = await part(`the Secret ${PASSWORD_KEY_SECRET}`, () => keepPasswordKey(io.kube, policy.instance));
   await part('BROKER_URL', async () => {
-    posted.lost = await post(findLost(inventory, policy.operatorNamespace, io.clock.now()));
+    const { lost = [], stalled = [] } = Object.groupBy(findLost(inventory, policy.operatorNamespace, io.clock.now()), (r) =>
+      isStalled(r) ? 'stalled' : 'lost',
+    );
+    posted.lost = await post(lost);
+    posted.stalled = await post(stalled);
     // Where the mark was undefined, no object has one any more.
     if (modes.has('full') || summary.marksDefined > 0) posted.full = await post(everything(inventory, policy.operatorNamespace));
   });

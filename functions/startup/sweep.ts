@@ -1,5 +1,5 @@
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
-import { currentRetry, hasFinalizer, isReady, notReadyReason, unhandledToken } from '../../shared/reconcile/decide.ts';
+import { condition, currentRetry, hasFinalizer, isReady, notReadyReason, unhandledToken } from '../../shared/reconcile/decide.ts';
 import { isJoinedStale } from '../../shared/reconcile/joined.ts';
 import { declaredName, isVirtual, membershipKeys } from '../../shared/reconcile/names.ts';
 
@@ -25,6 +25,13 @@ export function needsLook(resource: ResourceOf[KindName], now: number): boolean 
   if (awaitsRetry(resource, now)) return false;
   if (resource.metadata.deletionTimestamp !== undefined) return hasFinalizer(resource);
   return resource.status?.observedGeneration !== resource.metadata.generation || !isReady(resource) || !hasFinalizer(resource);
+}
+
+/** Whether it is looked at only because a person may have helped, and nothing of it was lost. */
+export function isStalled(resource: ResourceOf[KindName]): boolean {
+  const { status, metadata } = resource;
+  const isKnown = status?.observedGeneration === metadata.generation && unhandledToken(resource) === undefined;
+  return isKnown && metadata.deletionTimestamp === undefined && condition(status, 'Stalled')?.status === 'True';
 }
 
 /** The resources that need a look; virtual groups are startup's own. */

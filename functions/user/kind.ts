@@ -1,6 +1,6 @@
 import { once } from '../../shared/concurrency.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
-import { INSTANCE_LABEL, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
+import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import type { Definitions } from '../../shared/reconcile/attributes.ts';
 import { isReady } from '../../shared/reconcile/decide.ts';
 import { findDefinitions } from '../../shared/reconcile/definitions.ts';
@@ -97,9 +97,8 @@ async function readPassword({ io, resource, policy }: UserWork): Promise<Passwor
       ok: false,
       why: invalid('InvalidValue', 'spec.passwordSecretRef is missing; name a Secret and its key, or set passwordPolicy to Ignore.'),
     };
-  const secret = await io.kube.secret(resource.metadata.namespace, ref.name);
-  const watched = secret?.metadata.labels?.[INSTANCE_LABEL] === policy.instance;
-  return passwordFrom(secret, ref, watched, policy.passwordMinLength);
+  const { namespace } = resource.metadata;
+  return passwordFrom(await io.kube.secret(namespace, ref.name), { ...ref, namespace }, policy);
 }
 
 async function observePassword(

@@ -49,10 +49,10 @@ export function passwordFinding(policy: string | undefined, password: Observed['
       reason: 'PasswordInitialOnly',
       message: 'A password was set once; passwordPolicy InitialOnly leaves it as it is.',
     };
-  const unwatched = ` The Secret has no label ${INSTANCE_LABEL}, so a change of it is noticed by the next sweep, not at once.`;
-  return {
-    status: 'True',
-    reason: 'PasswordSynced',
-    message: `lldap has the Secret's password.${password.state.watched ? '' : unwatched}`,
-  };
+  const hints = [
+    // As files have it that an editor or `echo` made.
+    /[\r\n]$/.test(password.state.password) && 'It ends with a line break, which counts: take it out of the Secret if it is not meant.',
+    !password.state.watched && `The Secret has no label ${INSTANCE_LABEL}, so a change of it is noticed by the next sweep, not at once.`,
+  ];
+  return { status: 'True', reason: 'PasswordSynced', message: ["lldap has the Secret's password.", ...hints.filter(Boolean)].join(' ') };
 }

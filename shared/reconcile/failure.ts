@@ -55,7 +55,7 @@ function fromLldap(error: LldapError): Failure {
       return new Failure(
         'Unavailable',
         'LldapUnavailable',
-        `${sentence(error.message)} It is tried again by itself; see that lldap runs, and that LLDAP_URL and LLDAP_LDAP_URL are right.`,
+        `${sentence(error.message)} It is tried again by itself; see that lldap runs, and that LLDAP_URL and LLDAP_LDAP_URL in the ConfigMap lldap-operator are right.`,
       );
     case 'unauthenticated':
       return new Failure(

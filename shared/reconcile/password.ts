@@ -1,6 +1,8 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '../kube/objects.ts';
+import { INSTANCE_LABEL } from '../names.ts';
 import { type Failure, invalid, notReady } from './failure.ts';
+import type { Policy } from './standing.ts';
 
 /** The installation's key for password hashes, kept in a Secret. */
 export interface PasswordKey {
@@ -40,32 +42,51 @@ export function sameHash(a: string | undefined, b: string): boolean {
 /** A password from a Secret, or why there is none. */
 export type PasswordState = { ok: true; password: string; watched: boolean } | { ok: false; why: Failure };
 
+/** A Secret's key, in the namespace of the user that names it. */
+export interface PasswordRef {
+  namespace: string;
+  name: string;
+  key: string;
+}
+
 /** lldap drops the connection on 60,000 bytes and accepts everything below, the empty password too. */
 const MAX_BYTES = 10_000;
 
 /**
- * @param watched whether a change of the Secret is noticed at once
- * @param minLength in characters; lldap has no such rule
+ * Whether a change of the Secret is noticed at once stands in its label, which the source of Secrets selects on.
+ *
+ * @param policy its `passwordMinLength` counts characters; lldap has no such rule
  */
 export function passwordFrom(
   secret: Secret | undefined,
-  ref: { name: string; key: string },
-  watched: boolean,
-  minLength: number,
+  ref: PasswordRef,
+  { instance, passwordMinLength }: Pick<Policy, 'instance' | 'passwordMinLength'>,
 ): PasswordState {
   const no = (why: Failure): PasswordState => ({ ok: false, why });
-  if (!secret) return no(notReady('SecretNotFound', `The Secret ${ref.name} does not exist; create it with the key ${ref.key}.`));
+  const { namespace, name, key } = ref;
+  if (!secret)
+    return no(
+      notReady(
+        'SecretNotFound',
+        `The Secret ${name} does not exist in the namespace ${namespace}; create it there with the key ${key}, and with the label ${INSTANCE_LABEL}: ${instance} so that it is noticed at once.`,
+      ),
+    );
   // A key may have any name, also that of something that every object has.
-  const data = Object.hasOwn(secret.data ?? {}, ref.key) ? secret.data?.[ref.key] : undefined;
+  const data = Object.hasOwn(secret.data ?? {}, key) ? secret.data?.[key] : undefined;
   if (data === undefined)
-    return no(notReady('SecretKeyMissing', `The Secret ${ref.name} has no key ${ref.key}; add it, or correct spec.passwordSecretRef.key.`));
+    return no(
+      notReady(
+        'SecretKeyMissing',
+        `The Secret ${name} in the namespace ${namespace} has no key ${key}; add it, or correct spec.passwordSecretRef.key.`,
+      ),
+    );
   const password = decode(Buffer.from(data, 'base64'));
-  const where = `The password in the Secret ${ref.name}, key ${ref.key},`;
+  const where = `The password in the Secret ${name}, key ${key},`;
   if (password === undefined)
     return no(invalid('RefusedByLldap', `${where} is not UTF-8 text or is longer than ${MAX_BYTES} bytes; change it.`));
-  if ([...password].length < minLength)
-    return no(invalid('PasswordTooShort', `${where} has fewer than ${minLength} characters; use a longer one.`));
-  return { ok: true, password, watched };
+  if ([...password].length < passwordMinLength)
+    return no(invalid('PasswordTooShort', `${where} has fewer than ${passwordMinLength} characters; use a longer one.`));
+  return { ok: true, password, watched: secret.metadata.labels?.[INSTANCE_LABEL] === instance };
 }
 
 function decode(bytes: Buffer): string | undefined {

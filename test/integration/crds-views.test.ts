@@ -31,7 +31,7 @@ describe('kubectl get', () => {
   };
 
   for (const kind of Object.keys(expected) as KindName[]) {
-    it(`shows what an ${kind} is, whether it is ready, why not and how old it is; with -o wide also the message`, async () => {
+    it(`shows what an ${kind} is, whether it is ready, why not and how old it is; with -o wide also the instance and the message`, async () => {
       const name = await createWithStatus(bench(), kind, LEAST_SPEC[kind], { conditions: [READY] });
       const get = async (...more: string[]) => {
         const { stdout } = await bench().cluster.kubectl(['get', kind, name, '-n', bench().namespace, ...more]);
@@ -43,8 +43,8 @@ describe('kubectl get', () => {
       assert.deepEqual(row?.slice(0, -1), [name, ...values, 'False', 'Taken']);
       assert.match(row?.at(-1) ?? '', /^\d+[smh]/);
       const [wideHeader, wideRow] = await get('-o', 'wide');
-      assert.deepEqual(wideHeader, [...(header ?? []), 'MESSAGE']);
-      assert.equal(wideRow?.at(-1), 'the name is taken');
+      assert.deepEqual(wideHeader, [...(header ?? []), 'INSTANCE', 'MESSAGE']);
+      assert.deepEqual(wideRow?.slice(-2), ['main', 'the name is taken']);
     });
   }
 });

@@ -66,7 +66,7 @@ describe('LldapMembership', () => {
     assert.deepEqual([noGroup.reason, noGroup.retry?.reason], ['DependencyNotReady', 'NotReady']);
     assert.match(noGroup.message ?? '', /group Nowhere.* right groupName/);
     const noUser = await m.member('no-user', 'Nobody', 'Nowhere');
-    assert.match(noUser.message ?? '', /user Nobody.* right userName/);
+    assert.match(noUser.message ?? '', /user Nobody.* right userName.* group Nowhere.* right groupName/);
     assert.equal((await h.condition('LldapMembership', 'no-user', 'DependenciesReady'))?.status, 'False');
   });
 

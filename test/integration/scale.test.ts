@@ -63,7 +63,7 @@ describe('A thousand resources', () => {
     const cost = await h.cost(async () => {
       const summary = await h.startup();
       assert.deepEqual([summary.ok, summary.resources], [true, USERS + GROUPS + MEMBERSHIPS + 3]);
-      assert.deepEqual(summary.posted, { lost: 0, rotated: 0, drifted: 0, full: 0 });
+      assert.deepEqual(summary.posted, { lost: 0, stalled: 0, rotated: 0, drifted: 0, full: 0 });
     });
     assert.deepEqual([cost.kubeWrites, cost.mutations, cost.passwords], [[], [], []]);
     assert.ok(cost.kubeReads.length <= 8, JSON.stringify(cost.kubeReads.map(({ path }) => path)));

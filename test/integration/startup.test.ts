@@ -64,6 +64,9 @@ describe('startup', () => {
     await h.remove('LldapGroup', 'lldap-admin', h.operatorNamespace);
     await h.edit('LldapGroup', 'lldap-password-manager', { spec: { displayName: 'something else' } }, h.operatorNamespace);
     await h.editStatus('LldapGroup', 'lldap-strict-readonly', { groupId: 77 }, h.operatorNamespace);
+    const edited = await h.reconcile('LldapGroup', 'lldap-password-manager', { namespace: h.operatorNamespace });
+    assert.match(edited.message ?? '', /built-in group lldap_password_manager .*startup sets spec.displayName back/);
+    assert.deepEqual(edited.did, []);
     assert.equal((await h.startup()).virtualGroupsWritten, 3);
     for (const [i, name] of NAMES.entries()) {
       const { spec, status } = await virtual(name);

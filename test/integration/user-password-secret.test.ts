@@ -50,7 +50,7 @@ describe('Secrets with passwords', () => {
     await user('keyed');
     const report = await h.reconcile('LldapUser', 'keyed');
     assert.deepEqual([report.reason, report.retry?.reason], ['SecretKeyMissing', 'NotReady']);
-    assert.match(report.message ?? '', /Secret keyed has no key password/);
+    assert.match(report.message ?? '', /Secret keyed in the namespace \S+ has no key password/);
   });
 
   it('a password that is too short is Stalled without a retry, names the least length and not the password, and a longer one wakes it', async () => {

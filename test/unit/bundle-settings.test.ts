@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { useBundle } from './bundle.ts';
 
 describe('the bundle, wrongly started,', () => {
@@ -45,6 +47,19 @@ describe('the bundle, wrongly started,', () => {
         assert.deepEqual(await end(run([fn], settings)), { code: 1, stdout: '', stderr: `lldap-operator ${fn}: ${line}\n` });
       });
     }
+
+    it('another process has its port', async () => {
+      const other = createServer().listen(0);
+      await once(other, 'listening');
+      const { port } = other.address() as AddressInfo;
+      try {
+        const ended = await end(run(['requeue'], { PORT: String(port) }));
+        const line = `PORT is ${port}, which another process uses: give a port that is free.`;
+        assert.deepEqual(ended, { code: 1, stdout: '', stderr: `lldap-operator requeue: ${line}\n` });
+      } finally {
+        other.close();
+      }
+    });
 
     const names = 'name one of user, group, membership, attribute-schema, startup, requeue, call.';
     for (const name of ['users', 'constructor', '']) {

@@ -27,7 +27,8 @@ describe('shared/reconcile/failure', () => {
   }
 
   const remedies: Partial<Record<LldapErrorKind, RegExp>> = {
-    unavailable: /tried again by itself; see that lldap runs, and that LLDAP_URL and LLDAP_LDAP_URL are right\.$/,
+    unavailable:
+      /tried again by itself; see that lldap runs, and that LLDAP_URL and LLDAP_LDAP_URL in the ConfigMap lldap-operator are right\.$/,
     notFound: /^What this pass had just read is gone from lldap, or was never there \(x\); it is tried again by itself\.$/,
     unauthenticated: /correct the Secret lldap-operator-credentials/,
     unauthorized: /add it to lldap_admin/,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { builtIn, hasName, type Observed, plan, planDeletion, type Step } from '../../functions/group/plan.ts';
 import type { LldapGroup, LldapGroupSpec } from '../../shared/kube/resources.ts';
 import type { GroupChange } from '../../shared/lldap/api.ts';
+import { VIRTUAL_LABEL } from '../../shared/names.ts';
 import type { Owner } from '../../shared/reconcile/standing.ts';
 import { definition, group, groupAccount, policy, told } from './examples.ts';
 
@@ -105,6 +106,16 @@ describe('functions/group/plan', () => {
       'The group LLDAP_admin is built into lldap and no resource may own it; name it in LldapMemberships, and give this resource another displayName.',
     ]);
     assert.equal(builtIn('lldap_admin').reason, 'Protected');
+  });
+
+  it('a virtual group that somebody edited says who sets it back', () => {
+    const resource = group({ metadata: { labels: { [VIRTUAL_LABEL]: 'true' } } });
+    const found = groupAccount({ displayName: 'lldap_admin' });
+    assert.deepEqual(refusal({ resource, observed: { group: found, owner: OURS } }), [
+      'Invalid',
+      'Protected',
+      "This resource stands for lldap's built-in group lldap_admin and cannot stand for Crew; nothing is written to lldap, and the next run of startup sets spec.displayName back. For a group of your own, create another LldapGroup.",
+    ]);
   });
 
   describe('a name that another group has', () => {

@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
 import type { Secret } from '../../shared/kube/objects.ts';
+import { INSTANCE_LABEL } from '../../shared/names.ts';
 import { isHashBy, type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/reconcile/password.ts';
 import { told } from './examples.ts';
 
 const KEY_BYTES = Buffer.alloc(32, 7);
 const base64 = (text: string | Buffer) => Buffer.from(text).toString('base64');
-const secret = (data?: Record<string, string>): Secret => ({ metadata: { name: 'alice', namespace: 'team' }, ...(data && { data }) });
-const REF = { name: 'alice', key: 'password' };
+const secret = (data?: Record<string, string>, labels?: Record<string, string>): Secret => ({
+  metadata: { name: 'alice', namespace: 'team', ...(labels && { labels }) },
+  ...(data && { data }),
+});
+const REF = { name: 'alice', namespace: 'team', key: 'password' };
+const RULES = { instance: 'main', passwordMinLength: 8 };
+const WATCHED = { [INSTANCE_LABEL]: 'main' };
 
 describe('shared/reconcile/password', () => {
   const key: PasswordKey = { id: 'abcd1234', key: KEY_BYTES };
@@ -95,22 +101,25 @@ describe('shared/reconcile/password', () => {
     };
     for (const [name, password] of Object.entries(passwords)) {
       it(`${name} is taken as it is`, () => {
-        assert.deepEqual(passwordFrom(secret({ password: base64(password) }), REF, true, 8), { ok: true, password, watched: true });
+        const state = passwordFrom(secret({ password: base64(password) }, WATCHED), REF, RULES);
+        assert.deepEqual(state, { ok: true, password, watched: true });
       });
     }
 
-    it('says whether a change of its Secret is noticed at once', () => {
-      assert.deepEqual(passwordFrom(secret({ password: base64('12345678') }), REF, false, 8), {
-        ok: true,
-        password: '12345678',
-        watched: false,
+    for (const labels of [undefined, {}, { [INSTANCE_LABEL]: 'other' }]) {
+      it(`in a Secret with the labels ${JSON.stringify(labels)} does not change at once`, () => {
+        assert.deepEqual(passwordFrom(secret({ password: base64('12345678') }, labels), REF, RULES), {
+          ok: true,
+          password: '12345678',
+          watched: false,
+        });
       });
-    });
+    }
 
     const noKey: [string, string, string] = [
       'NotReady',
       'SecretKeyMissing',
-      'The Secret alice has no key password; add it, or correct spec.passwordSecretRef.key.',
+      'The Secret alice in the namespace team has no key password; add it, or correct spec.passwordSecretRef.key.',
     ];
     const tooShort: [string, string, string] = [
       'Invalid',
@@ -125,7 +134,11 @@ describe('shared/reconcile/password', () => {
     const cases: Record<string, [Secret | undefined, [string, string, string]]> = {
       'is waited for while its Secret does not exist': [
         undefined,
-        ['NotReady', 'SecretNotFound', 'The Secret alice does not exist; create it with the key password.'],
+        [
+          'NotReady',
+          'SecretNotFound',
+          'The Secret alice does not exist in the namespace team; create it there with the key password, and with the label lldap-operator.lukidoescode.com/lldap-instance: main so that it is noticed at once.',
+        ],
       ],
       'is waited for while its Secret is empty': [secret(), noKey],
       'is waited for while its Secret lacks the key': [secret({ other: base64('12345678') }), noKey],
@@ -137,7 +150,7 @@ describe('shared/reconcile/password', () => {
     };
     for (const [name, [from, failure]] of Object.entries(cases)) {
       it(name, () => {
-        const state = passwordFrom(from, REF, true, 8);
+        const state = passwordFrom(from, REF, RULES);
         assert.ok(!state.ok);
         assert.deepEqual(told(state.why), failure);
       });
@@ -145,11 +158,11 @@ describe('shared/reconcile/password', () => {
 
     for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty']) {
       it(`under the key ${name} is looked for in the Secret alone`, () => {
-        const ref = { name: 'alice', key: name };
-        const none = passwordFrom(secret({}), ref, true, 8);
+        const ref = { ...REF, key: name };
+        const none = passwordFrom(secret({}), ref, RULES);
         assert.equal(none.ok ? 'a password' : none.why.reason, 'SecretKeyMissing');
         const data = JSON.parse(`{"${name}":"${base64('12345678')}"}`) as Record<string, string>;
-        assert.deepEqual(passwordFrom(secret(data), ref, true, 8), { ok: true, password: '12345678', watched: true });
+        assert.deepEqual(passwordFrom(secret(data, WATCHED), ref, RULES), { ok: true, password: '12345678', watched: true });
       });
     }
   });

@@ -56,6 +56,9 @@ describe('shared/server, at its ends:', () => {
 
   it('does not start on a port that another has', async () => {
     const { port } = await answering({ status: 204 });
-    await assert.rejects(serve({ port, log: createLog('error', () => {}), routes: {} }), { code: 'EADDRINUSE' });
+    await assert.rejects(serve({ port, log: createLog('error', () => {}), routes: {} }), {
+      name: 'ConfigError',
+      message: `PORT is ${port}, which another process uses: give a port that is free.`,
+    });
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { findLost, type Inventory, needsLook } from '../../functions/startup/sweep.ts';
+import { findLost, type Inventory, isStalled, needsLook } from '../../functions/startup/sweep.ts';
 import type { LldapGroupStatus, LldapMembershipStatus, LldapUserStatus, Retry } from '../../shared/kube/resources.ts';
 import { REQUESTED_AT, VIRTUAL_LABEL } from '../../shared/names.ts';
 import { refOf } from '../../shared/reconcile/names.ts';
@@ -56,6 +56,17 @@ describe('functions/startup/sweep', () => {
       'when it was suspended, and does not say so yet': [{ spec: { suspend: true }, metadata: { generation: 2 }, status: settled }, true],
     };
     for (const [name, [example, looks]] of Object.entries(cases)) it(name, () => assert.equal(needsLook(user(example), NOW), looks));
+  });
+
+  describe('a resource that only a person can help', () => {
+    const status = { ...failed, conditions: [...failed.conditions, condition('Stalled', 'True')] };
+    const cases: Record<string, [Parameters<typeof user>[0], boolean]> = {
+      'is not counted as lost': [{ status }, true],
+      'is, when the event of a change was lost': [{ metadata: { generation: 2 }, status }, false],
+      'is, when a person asks': [{ metadata: asked, status }, false],
+      'is, when its deletion was lost': [{ metadata: deleted, status }, false],
+    };
+    for (const [name, [example, stalled]] of Object.entries(cases)) it(name, () => assert.equal(isStalled(user(example)), stalled));
   });
 
   const NONE: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };

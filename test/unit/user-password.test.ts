@@ -98,6 +98,15 @@ describe('functions/user/password', () => {
           "lldap has the Secret's password. The Secret has no label lldap-operator.lukidoescode.com/lldap-instance, so a change of it is noticed by the next sweep, not at once.",
         ],
       ],
+      'that the password ends with a line break': [
+        'Manage',
+        { state: { ok: true, password: 'correct horse\n', watched: true }, key: KEY },
+        [
+          'True',
+          'PasswordSynced',
+          "lldap has the Secret's password. It ends with a line break, which counts: take it out of the Secret if it is not meant.",
+        ],
+      ],
       'why there is no password': ['Manage', absent, ['False', 'SecretNotFound', 'The Secret alice does not exist.']],
       'why there is no first password': ['InitialOnly', absent, ['False', 'SecretNotFound', 'The Secret alice does not exist.']],
       'that a first password is left as it is': [

@@ -32,7 +32,7 @@ describe('The page about kn', function () {
     await installCrds(cluster);
     await installKnativeKinds(cluster);
     place = await preparePlace(cluster, 'hush', [dirname(await ensureKn())]);
-    blocks = await blocksOf('kn.md');
+    blocks = await blocksOf('docs/kn.md');
   });
   after(async () => {
     await cluster?.stop();

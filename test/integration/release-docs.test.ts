@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { API_VERSION, FINALIZER, INSTANCE_LABEL } from '../../shared/names.ts';
 import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type LocalLldap, startLldap } from '../local/lldap/start.ts';
 import { ensureTools } from '../local/tools/build.ts';
-import { blocksOf, installKnativeKinds, type Place, preparePlace } from './release-pages.ts';
+import { allPages, blocksOf, fencedIn, installKnativeKinds, type Place, preparePlace, RUN_BY } from './release-pages.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
 
@@ -21,13 +22,18 @@ describe('Who follows the pages', function () {
   this.timeout(CLUSTER_TIMEOUT_MS);
   let cluster: Cluster;
   let lldap: LocalLldap & { close(): Promise<void> };
+  /** Of lldap, before anything is in it. */
+  let empty: Awaited<ReturnType<LocalLldap['snapshot']>>;
   let place: Place;
   let knative: LocalKnative | undefined;
   const places: Place[] = [];
+  /** Blocks of the pages. */
+  const ran = new Set<string>();
 
   before(async () => {
     assert.ok(existsSync(BUNDLE), 'build it first: make build');
     lldap = await startLldap({ passwordCost: 'cheap' });
+    empty = await lldap.snapshot();
     cluster = await startCluster();
     await installKnativeKinds(cluster);
     place = await newPlace();
@@ -42,7 +48,18 @@ describe('Who follows the pages', function () {
   async function newPlace(): Promise<Place> {
     const made = await preparePlace(cluster, lldap.admin.password);
     places.push(made);
-    return made;
+    const run = (script: string) => {
+      ran.add(script);
+      return made.run(script);
+    };
+    return { ...made, run };
+  }
+
+  /** Runs the one block that holds the text. */
+  async function runOne(blocks: string[], text: string): Promise<string> {
+    const chosen = blocks.filter((block) => block.includes(text));
+    assert.equal(chosen.length, 1, text);
+    return place.run(chosen[0] ?? '');
   }
 
   /** Knative's part: from here on functions run. */
@@ -58,7 +75,19 @@ describe('Who follows the pages', function () {
         'ldap://lldap.lldap.svc.cluster.local:3890': lldap.ldapUrl,
       },
     });
+    Object.assign(place.addresses, {
+      'http://broker-ingress.knative-eventing.svc.cluster.local/lldap-operator/lldap-operator': knative.brokerUrl,
+      'http://lldap-operator-user.lldap-operator.svc.cluster.local': knative.serviceUrl('lldap-operator-user'),
+      'http://lldap-operator-startup.lldap-operator.svc.cluster.local': knative.serviceUrl('lldap-operator-startup'),
+    });
   }
+
+  async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+    const deadline = Date.now() + 120_000;
+    for (; !(await holds()); await sleep(200)) assert.ok(Date.now() < deadline, what);
+  }
+
+  const reason = () => get('llu', 'alice', '-n', 'team', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}');
 
   const get = async (...what: string[]): Promise<string> => {
     const { stdout, stderr, code } = await cluster.kubectl(['get', ...what]);
@@ -67,7 +96,7 @@ describe('Who follows the pages', function () {
   };
 
   it('of installing has a user that is Ready, whom lldap knows', async () => {
-    for (const block of await blocksOf('install.md')) {
+    for (const block of await blocksOf('docs/install.md')) {
       await place.run(block);
       if (block.includes('kubectl apply -k install') && !knative) await startFunctions();
     }
@@ -78,8 +107,86 @@ describe('Who follows the pages', function () {
     assert.equal(await get('cronjob', 'lldap-operator-drift', '-n', 'lldap-operator', '-o', 'jsonpath={.spec.suspend}'), 'false');
   });
 
+  it('finds each manifest of theirs accepted', async () => {
+    const folder = join(place.folder, 'manifest');
+    await mkdir(folder);
+    const manifests = (await Promise.all((await allPages()).map((page) => fencedIn(page, 'yaml')))).flat();
+    for (const manifest of manifests) {
+      const part = parse(manifest) as object;
+      // Rules of Prometheus, which test/unit/docs.test.ts looks at.
+      if ('groups' in part) continue;
+      const kustomization = 'apiVersion' in part ? { resources: ['resource.yaml'] } : { resources: ['../install'], ...part };
+      await writeFile(join(folder, 'resource.yaml'), manifest);
+      await writeFile(join(folder, 'kustomization.yaml'), stringify(kustomization));
+      await place.run('kubectl apply --server-side --force-conflicts --dry-run=server -k manifest');
+    }
+  });
+
+  it('sees what they show', async () => {
+    const withoutAge = (text: string) => text.trim().replace(/\b(\d+[smh])+ *$/gm, '');
+    for (const shown of await fencedIn('README.md', 'console')) {
+      const [, command = '', output = ''] = /^\$ (.*)\n([\s\S]*)$/.exec(shown) ?? [];
+      assert.equal(withoutAge(await place.run(command)), withoutAge(output));
+    }
+  });
+
+  it('of asking for a reconcile is answered', async () => {
+    const blocks = await blocksOf('docs/triggering.md');
+    await runOne(blocks, 'kubectl annotate');
+    const handled = () => get('llu', 'alice', '-n', 'team', '-o', 'jsonpath={.status.lastHandledReconcileAt}');
+    await until('the token is repeated', async () => (await handled()) !== '');
+    assert.match(await runOne(blocks, 'http://broker-ingress'), /^HTTP\/1\.1 202 /);
+    await until('functions are at rest', async () => knative?.processes('lldap-operator-user').length === 0);
+    await lldap.edit('mutation { updateUser(user: {id: "alice", displayName: "Somebody Else"}) { ok } }');
+    const [example = ''] = await fencedIn('docs/triggering.md', 'json');
+    assert.deepEqual(JSON.parse(await runOne(blocks, 'http://lldap-operator-user')), JSON.parse(example));
+    await runOne(blocks, 'create job');
+    assert.equal((await knative?.runCronJob('lldap-operator-startup'))?.code, 0);
+  });
+
+  it('of restoring lldap has back what its backup lacked', async () => {
+    const [call = assert.fail(), ...others] = await blocksOf('docs/backup.md');
+    assert.deepEqual(others, []);
+    await lldap.restore(empty);
+    const summary = JSON.parse(await place.run(call)) as { ok: boolean; modes: string[] };
+    assert.deepEqual([summary.ok, summary.modes], [true, ['full']]);
+    await until('alice is back', () => lldap.check('alice', 'correct-horse-battery'));
+    await until('alice is in her group', async () => (await lldap.users()).some(({ id, groups }) => id === 'alice' && groups.length > 0));
+  });
+
+  it('of troubleshooting finds by kubectl describe alone that lldap’s address is wrong, and mends it', async () => {
+    const blocks = await blocksOf('docs/troubleshooting.md');
+    const settings = await blocksOf('docs/configure.md');
+    await until('functions are at rest', async () => knative?.processes('lldap-operator-user').length === 0);
+    await place.run("sed -i 's/svc.cluster.local:17170/svc.cluster.local:17171/' install/kustomization.yaml && kubectl apply -k install");
+    await place.run('kubectl annotate llu alice -n team lldap-operator.lukidoescode.com/requested-at=again --overwrite');
+    await until('alice is not Ready', async () => (await reason()) === 'LldapUnavailable');
+    const described = await runOne(blocks, 'kubectl describe llu');
+    assert.match(described, /Message: +lldap does not answer.* LLDAP_URL and LLDAP_LDAP_URL in the ConfigMap lldap-operator are right/);
+    await place.run("sed -i 's/svc.cluster.local:17171/svc.cluster.local:17170/' install/kustomization.yaml");
+    await runOne(settings, 'kubectl delete pod');
+    await until('alice is Ready again', async () => (await reason()) === 'Reconciled');
+    assert.match(await runOne(blocks, 'kubectl get events'), /Warning +LldapUnavailable/);
+    await runOne(blocks, 'kubectl get jobs');
+    assert.match(await runOne(blocks, 'apiserversources'), /lldap-operator-user/);
+  });
+
+  it('of letting a resource go takes its finalizer away', async () => {
+    const blocks = await blocksOf('docs/troubleshooting.md');
+    await runOne(blocks, 'deletionPolicy');
+    await runOne(blocks, '/metadata/finalizers');
+    const finalizers = () => get('llu', 'alice', '-n', 'team', '-o', 'jsonpath={.metadata.finalizers}');
+    await until('who is not being deleted has it again', async () => (await finalizers()) !== '');
+  });
+
+  it('of moving over lists the finalizers of all', async () => {
+    const [list = assert.fail(), ...others] = await blocksOf('docs/moving.md');
+    assert.deepEqual(others, []);
+    assert.match(await place.run(list), /^LldapUser team\/alice \["lldap-operator\.lukidoescode\.com\/cleanup"\]$/m);
+  });
+
   it('of configuring has the same account as before', async () => {
-    for (const block of await blocksOf('configure.md')) await place.run(block);
+    for (const block of await blocksOf('docs/configure.md')) await place.run(block);
     const password = await get('secret', 'lldap-operator-credentials', '-n', 'lldap-operator', '-o', 'jsonpath={.data.password}');
     assert.equal(Buffer.from(password, 'base64').toString(), lldap.admin.password);
   });
@@ -88,7 +195,7 @@ describe('Who follows the pages', function () {
     const uid = () => get('job', 'lldap-operator-install', '-n', 'lldap-operator', '-o', 'jsonpath={.metadata.uid}');
     await cluster.kubectl(['create', 'job', 'lldap-operator-install', '-n', 'lldap-operator', '--image=old']);
     const former = await uid();
-    for (const block of await blocksOf('upgrade.md')) await place.run(block);
+    for (const block of await blocksOf('docs/upgrade.md')) await place.run(block);
     assert.notEqual(await uid(), former);
     assert.equal(
       await get('configmap', 'lldap-operator', '-n', 'lldap-operator', '-o', 'jsonpath={.data.LLDAP_URL}'),
@@ -98,7 +205,7 @@ describe('Who follows the pages', function () {
 
   it('of several instances has another one beside the first', async () => {
     const other = await newPlace();
-    for (const block of await blocksOf('multi-instance.md')) await other.run(block);
+    for (const block of await blocksOf('docs/multi-instance.md')) await other.run(block);
     assert.equal(await get('configmap', 'lldap-operator', '-n', 'lldap-staging', '-o', 'jsonpath={.data.LLDAP_INSTANCE}'), 'staging');
     const roles = await get('clusterroles', '-o', 'name');
     for (const name of ['lldap-operator-user', 'lldap-operator-user-staging'])
@@ -109,14 +216,10 @@ describe('Who follows the pages', function () {
 
   describe('of uninstalling', () => {
     let blocks: string[];
-    const run = async (text: string) => {
-      const chosen = blocks.filter((block) => block.includes(text));
-      assert.equal(chosen.length, 1, text);
-      await place.run(chosen[0] ?? '');
-    };
+    const run = (text: string) => runOne(blocks, text);
 
     before(async () => {
-      blocks = await blocksOf('uninstall.md');
+      blocks = await blocksOf('docs/uninstall.md');
     });
 
     it('keeps in lldap what shall stay, and ends every resource while the functions run', async () => {
@@ -152,6 +255,7 @@ describe('Who follows the pages', function () {
 
     it('has nothing left in the cluster', async () => {
       await run('delete -k install');
+      await run('delete namespace team');
       const names = await get('clusterroles,clusterrolebindings,networkpolicies', '-A', '-o', 'name');
       assert.deepEqual(
         names.split('\n').filter((name) => name.includes('lldap-operator') && !name.endsWith('-staging')),
@@ -162,6 +266,15 @@ describe('Who follows the pages', function () {
       assert.equal(await get('namespace', 'lldap-operator', '-o', 'jsonpath={.status.phase}'), 'Terminating');
       const { code } = await cluster.kubectl(['wait', '--for=delete', 'crd/lldapusers.lldap-operator.lukidoescode.com', '--timeout=60s']);
       assert.equal(code, 0);
+    });
+
+    it('has by now run every command of the pages that does not say what it needs', async () => {
+      const pages = Object.keys(RUN_BY).filter((page) => RUN_BY[page] === 'release-docs.test.ts');
+      const blocks = (await Promise.all(pages.map((page) => blocksOf(page)))).flat();
+      assert.deepEqual(
+        blocks.filter((block) => !ran.has(block)),
+        [],
+      );
     });
   });
 });

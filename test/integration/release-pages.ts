@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,7 +7,23 @@ import { knativeCrds } from '../local/knative/crds.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
 import { ensureTools } from '../local/tools/build.ts';
 
-/** Running what the documentation's pages tell people to run. */
+/**
+ * Running what the documentation's pages tell people to run. Each page with commands, by the test that runs every one
+ * of them that does not say what it needs; `test/unit/docs.test.ts` sees that none is missing.
+ */
+export const RUN_BY: Record<string, string> = {
+  'README.md': 'release.test.ts',
+  'docs/backup.md': 'release-docs.test.ts',
+  'docs/configure.md': 'release-docs.test.ts',
+  'docs/install.md': 'release-docs.test.ts',
+  'docs/kn.md': 'kn.test.ts',
+  'docs/moving.md': 'release-docs.test.ts',
+  'docs/multi-instance.md': 'release-docs.test.ts',
+  'docs/triggering.md': 'release-docs.test.ts',
+  'docs/troubleshooting.md': 'release-docs.test.ts',
+  'docs/uninstall.md': 'release-docs.test.ts',
+  'docs/upgrade.md': 'release-docs.test.ts',
+};
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -19,9 +35,16 @@ for setting; do export "$setting"; done
 exec node release.ts "$IMAGE" "$OVERLAY"
 `;
 
+/** Stands in for curl: so tests need none, and addresses of the cluster lead to what stands for them here. */
+const CURL = `#!/bin/sh
+exec node '${join(import.meta.dirname, 'curl.ts')}' "$@"
+`;
+
 export interface Place {
   /** A copy of what of the checkout the pages speak of; commands run there. */
   folder: string;
+  /** What stands here for addresses of the cluster that curl is told. */
+  addresses: Record<string, string>;
   /** Runs one block. @returns what it printed. @throws Error with what it said when it fails */
   run(script: string): Promise<string>;
   remove(): Promise<void>;
@@ -36,27 +59,43 @@ export async function preparePlace(cluster: Cluster, password: string, tools: st
   await writeFile(join(folder, 'admin-password'), password, { mode: 0o600 });
   const bin = join(folder, 'bin');
   await mkdir(bin);
-  await writeFile(join(bin, 'make'), MAKE);
-  await chmod(join(bin, 'make'), 0o755);
+  await program(bin, 'make', MAKE);
+  await program(bin, 'curl', CURL);
   const { kubectl } = await ensureTools();
   const path = [bin, dirname(kubectl), ...tools, dirname(process.execPath), '/usr/bin', '/bin'];
+  const addresses: Place['addresses'] = {};
   const env = { PATH: path.join(delimiter), KUBECONFIG: cluster.kubeconfig, HOME: folder };
   const run = (script: string) =>
     new Promise<string>((resolve, reject) => {
-      execFile('bash', ['--norc', '-euo', 'pipefail', '-c', script], { cwd: folder, env }, (error, stdout, stderr) => {
+      const options = { cwd: folder, env: { ...env, ADDRESSES: JSON.stringify(addresses) } };
+      execFile('bash', ['--norc', '-euo', 'pipefail', '-c', script], options, (error, stdout, stderr) => {
         if (error) reject(new Error(`${script}\n${stdout}${stderr}`));
         else resolve(stdout);
       });
     });
-  return { folder, run, remove: () => rm(folder, { recursive: true }) };
+  return { folder, addresses, run, remove: () => rm(folder, { recursive: true }) };
+}
+
+async function program(bin: string, name: string, script: string): Promise<void> {
+  await writeFile(join(bin, name), script);
+  await chmod(join(bin, name), 0o755);
 }
 
 /** The shell commands of a page, block by block, without those that say that they need something that is not here. */
 export async function blocksOf(page: string): Promise<string[]> {
-  const text = await readFile(join(ROOT, 'docs', page), 'utf8');
-  return [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
-    .map(([, block = '']) => withoutNeedy(block))
-    .filter((block) => block.trim() !== '');
+  return (await fencedIn(page, 'sh')).map(withoutNeedy).filter((block) => block.trim() !== '');
+}
+
+/** What stands in a page between fences of a language. @param page from the checkout's root on */
+export async function fencedIn(page: string, language: string): Promise<string[]> {
+  const text = await readFile(join(ROOT, page), 'utf8');
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'gm'))].map(([, block = '']) => block);
+}
+
+/** From the checkout's root on. */
+export async function allPages(): Promise<string[]> {
+  const docs = await readdir(join(ROOT, 'docs'), { recursive: true });
+  return ['README.md', 'CONTRIBUTING.md', ...docs.filter((file) => file.endsWith('.md')).map((file) => join('docs', file))];
 }
 
 /** Commands may go over several lines; the mark stands at the end of the last. */

@@ -8,7 +8,7 @@ import { typedManifests } from '../local/knative/typed.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { changes } from '../unit/manifests-changes.ts';
-import { type Place, preparePlace } from './release-pages.ts';
+import { blocksOf, installKnativeKinds, type Place, preparePlace } from './release-pages.ts';
 
 const IMAGE = 'registry.example.com/lldap-knative-operator:0.1.0';
 
@@ -19,6 +19,7 @@ describe('make release', function () {
 
   before(async () => {
     cluster = await startCluster();
+    await installKnativeKinds(cluster);
     place = await preparePlace(cluster, 'hush');
   });
   after(async () => {
@@ -59,6 +60,15 @@ describe('make release', function () {
     assert.equal(others.all.length, all.length - services.length - brokers.length - sources.length);
     await place.run('make release');
     assert.equal(typedManifests(await read('kn/others.yaml')).sources.length, 2);
+  });
+
+  it('is what the README installs', async () => {
+    const [demo, test, install = assert.fail(), ...others] = await blocksOf('README.md');
+    // The first has a test of its own, test/e2e/demo.test.ts; the second runs this one.
+    assert.deepEqual([demo, test, others], ['make demo\n', 'make test\n', []]);
+    await place.run(install);
+    const { stdout } = await cluster.kubectl(['get', 'services.serving.knative.dev', '-n', 'lldap-operator', '-o', 'name']);
+    assert.equal(stdout.trim().split('\n').length, 6);
   });
 
   it('says in a line what is wrong with an overlay that does not exist', async () => {

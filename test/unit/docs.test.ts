@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
 import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { COUNTERS, GAUGES } from '../../shared/telemetry.ts';
+import { RUN_BY } from '../integration/release-pages.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pagesBelow('docs')];
@@ -45,6 +46,37 @@ describe('the documentation', () => {
       );
     });
   }
+
+  /** A fence with what it says it holds. */
+  const fences = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/^ *```(\S*)\n([\s\S]*?)^ *```$/gm)].map(([, language = '', text = '']) => ({ page, language, text })),
+  );
+
+  it('has commands where a test runs them: in fences of sh, or with what they print in fences of console', () => {
+    assert.deepEqual([...new Set(fences.map(({ language }) => language))].sort(), ['', 'console', 'json', 'sh', 'yaml']);
+    const strays = fences.filter(({ language, text }) => language !== 'sh' && /^(kubectl|kn|curl|make|docker|npm|npx|cd) /m.test(text));
+    assert.deepEqual(strays, []);
+    const pages = new Set(fences.filter(({ language }) => language === 'sh').map(({ page }) => page));
+    assert.deepEqual([...pages].sort(), Object.keys(RUN_BY).sort());
+    for (const [page, file] of Object.entries(RUN_BY)) {
+      const test = read(join('test/integration', file));
+      assert.ok(test.includes(`blocksOf('${page}')`), `${file} runs ${page}`);
+    }
+  });
+
+  it('has rules for Prometheus of metrics that there are', () => {
+    const names = [...read('docs/telemetry.md').matchAll(/^ +expr: (.*)$/gm)].flatMap(
+      ([, expr = '']) => expr.match(/lldap_operator_\w+/g) ?? [],
+    );
+    const suffixes = { s: '_seconds', '1': '_ratio' } as Record<string, string>;
+    const counters = Object.keys(COUNTERS).map((name) => `${name.replaceAll('.', '_')}_total`);
+    const gauges = Object.entries(GAUGES).map(([name, { unit }]) => `${name.replaceAll('.', '_')}${suffixes[unit] ?? ''}`);
+    assert.ok(names.length > 5);
+    assert.deepEqual(
+      names.filter((name) => ![...counters, ...gauges].includes(name)),
+      [],
+    );
+  });
 
   it('explains every reason, and no other', () => {
     const page = read('docs/troubleshooting.md');

@@ -32,6 +32,7 @@ try {
   summary();
   if (process.env.KEEP) await keep();
 } finally {
+  narrator.end();
   await stack.stop();
 }
 
@@ -76,7 +77,7 @@ async function look(): Promise<void> {
   narrator.say(
     `user ${alice.id} <${alice.email}> "${alice.displayName}", desk ${desk}, groups: ${alice.groups.map((g) => g.displayName).join(', ')}`,
   );
-  expect(await passwords.verify('alice', FIRST_PASSWORD), 'alice can log in over LDAP with the Secret’s password');
+  await expect(await passwords.verify('alice', FIRST_PASSWORD), 'alice can log in over LDAP with the Secret’s password');
   await close();
 }
 
@@ -100,7 +101,7 @@ async function rotate(): Promise<void> {
   await kubectl(['patch', 'secret', 'alice-password', '-n', 'team', '--type=merge', '-p', data]);
   const { passwords, close } = eyes();
   await until('the new password works', () => passwords.verify('alice', SECOND_PASSWORD));
-  expect(!(await passwords.verify('alice', FIRST_PASSWORD)), 'the old one does not');
+  await expect(!(await passwords.verify('alice', FIRST_PASSWORD)), 'the old one does not');
   await close();
 }
 
@@ -108,12 +109,12 @@ async function remove(): Promise<void> {
   narrator.section('The user is deleted');
   narrator.show('kubectl delete llu alice -n team', await kubectl(['delete', 'llu', 'alice', '-n', 'team', '--timeout', `${PATIENCE_S}s`]));
   const { client, close } = eyes();
-  expect((await client.user('alice')) === undefined, 'lldap has no user alice any more');
+  await expect((await client.user('alice')) === undefined, 'lldap has no user alice any more');
   await until('the membership says what it misses', async () => (await kubectl([...EVERYTHING])).includes('DependencyNotReady'));
   narrator.show('kubectl get llm -n team -o wide', await kubectl(['get', 'llm', '-n', 'team', '-o', 'wide']));
   narrator.say('The rest of the file goes, too:');
   await kubectl(['delete', 'llm,llg,llas', '--all', '-n', 'team', '--timeout', `${PATIENCE_S}s`]);
-  expect(!(await client.groups()).some((g) => g.displayName === 'Developers'), 'lldap has no group Developers any more');
+  await expect(!(await client.groups()).some((g) => g.displayName === 'Developers'), 'lldap has no group Developers any more');
   await close();
 }
 
@@ -163,6 +164,8 @@ async function keep(): Promise<void> {
   await new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
   });
+  process.stdout.write('\n');
+  narrator.say('Stopping everything.');
 }
 
 /** What a person would look with. */
@@ -186,15 +189,23 @@ async function kubectl(args: string[]): Promise<string> {
 
 async function ready(what: string): Promise<void> {
   await kubectl(['wait', 'llu,llg,llm,llas', '--all', '-n', 'team', '--for=condition=Ready', `--timeout=${PATIENCE_S}s`]);
-  narrator.say(`✔ ${what}`);
+  await tell(what);
 }
 
 async function reason(user: string): Promise<string> {
   return kubectl(['get', 'llu', user, '-n', 'team', '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].reason}']);
 }
 
-function expect(fact: boolean, what: string): void {
+async function expect(fact: boolean, what: string): Promise<void> {
   if (!fact) throw new Error(`not so: ${what}`);
+  await tell(what);
+}
+
+/** A function's log line comes a moment after the status that it wrote: what was done is told before what came of it. */
+async function tell(what: string): Promise<void> {
+  // Requeue holds its requests until retries are due.
+  const isBusy = () => stack.knative.processes().some(({ service, inFlight }) => inFlight > 0 && service !== 'lldap-operator-requeue');
+  while (isBusy()) await new Promise((resolve) => setTimeout(resolve, 20));
   narrator.say(`✔ ${what}`);
 }
 
@@ -204,5 +215,5 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
     if (Date.now() > deadline) throw new Error(`not within ${PATIENCE_S} s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
-  narrator.say(`✔ ${what}`);
+  await tell(what);
 }

@@ -9,6 +9,9 @@ export class Narrator {
   installed: number | null | undefined;
   /** Functions that are running. */
   readonly running = new Set<string>();
+  /** What was last told of each resource that waits: a pass that looks twice logs the same twice. */
+  readonly #waiting = new Map<string, string>();
+  #isOver = false;
 
   section(title: string): void {
     process.stdout.write(`\n${bold(`── ${title} ${'─'.repeat(Math.max(3, 96 - title.length))}`)}\n`);
@@ -28,7 +31,21 @@ export class Narrator {
   hear(happening: Happening): void {
     this.#count(happening);
     const text = describe(happening);
-    if (text !== undefined) this.say(dim(text));
+    if (text === undefined || this.#isRepeated(text)) return;
+    if (!this.#isOver || happening.what === 'violation') this.say(dim(text));
+  }
+
+  /** From here on all is being stopped: what ends then, and what it leaves undone, is no part of the story. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  #isRepeated(text: string): boolean {
+    const [, resource] = /^waiting +([^:]*):/.exec(text) ?? [];
+    if (resource === undefined) return false;
+    const isRepeated = this.#waiting.get(resource) === text;
+    this.#waiting.set(resource, text);
+    return isRepeated;
   }
 
   #count(happening: Happening): void {

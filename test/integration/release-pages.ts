@@ -36,7 +36,7 @@ exec node release.ts "$IMAGE" "$OVERLAY"
 `;
 
 /** Stands in for curl: so tests need none, and addresses of the cluster lead to what stands for them here. */
-const CURL = `#!/bin/sh
+export const CURL = `#!/bin/sh
 exec node '${join(import.meta.dirname, 'curl.ts')}' "$@"
 `;
 

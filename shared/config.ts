@@ -9,6 +9,8 @@ export interface Config {
   lldapUrl: string;
   /** `ldap://` or `ldaps://`. */
   ldapUrl: string;
+  /** What is wrong with one of the two. No error: a function that does not start could not say it in the status of resources. */
+  lldapProblem?: string;
   /** Discovered from the directory when not given. */
   baseDn?: string;
   /** PEM, for both of lldap's addresses. */
@@ -45,7 +47,7 @@ export class ConfigError extends Error {
 
 const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** @throws ConfigError for the first setting that is missing or wrong. */
+/** @throws ConfigError for the first setting that is missing or wrong, but for lldap's addresses: see `lldapProblem`. */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const optional = (name: string): string | undefined => env[name]?.trim() || undefined;
   const required = (name: string, what: string): string => {
@@ -60,6 +62,16 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
       throw new ConfigError(`${name} is not an address of the form ${schemes[0]}//host:port, without user name or password: correct it.`);
     }
     return value.replace(/\/+$/, '');
+  };
+  let lldapProblem: string | undefined;
+  const lldapAddress = (name: string, schemes: string[]): string => {
+    try {
+      return url(name, schemes);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      lldapProblem ??= error.message;
+      return '';
+    }
   };
   const number = (name: string, fallback: number, least: number, most: number): number => {
     const value = optional(name);
@@ -86,10 +98,13 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     throw new ConfigError('LLDAP_CA is not a PEM certificate: it must hold "-----BEGIN CERTIFICATE-----".');
   const brokerTokenFile = optional('BROKER_TOKEN_FILE');
   const credentialsDir = optional('CREDENTIALS_DIR');
+  const lldapUrl = lldapAddress('LLDAP_URL', ['http:', 'https:']);
+  const ldapUrl = lldapAddress('LLDAP_LDAP_URL', ['ldap:', 'ldaps:']);
   return {
     instance,
-    lldapUrl: url('LLDAP_URL', ['http:', 'https:']),
-    ldapUrl: url('LLDAP_LDAP_URL', ['ldap:', 'ldaps:']),
+    lldapUrl,
+    ldapUrl,
+    ...(lldapProblem && { lldapProblem }),
     ...(baseDn && { baseDn }),
     ...(ca && { ca }),
     brokerUrl: url('BROKER_URL', ['http:', 'https:']),

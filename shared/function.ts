@@ -2,6 +2,7 @@ import { systemClock } from './clock.ts';
 import { type Config, ConfigError, type Credentials, loadConfig, readCredentials } from './config.ts';
 import { type Broker, createBroker } from './events/broker.ts';
 import { createKube } from './kube/client.ts';
+import { LldapError } from './lldap/api.ts';
 import { createLldapClient } from './lldap/client.ts';
 import { createLldapPasswords } from './lldap/passwords.ts';
 import { createLog, type Log } from './log.ts';
@@ -66,7 +67,11 @@ async function run(name: string, make: (base: Base) => Promise<Made>): Promise<v
 
 function createIo({ config, log, broker }: Base, initial: Credentials): Io {
   let login = foldId(initial.username);
+  const { lldapProblem } = config;
+  if (lldapProblem) log.error('lldap cannot be asked', { reason: lldapProblem });
   const credentials = async (): Promise<Credentials> => {
+    // Asked for ahead of whatever goes to lldap, so that this is what resources and startup say.
+    if (lldapProblem) throw new LldapError('unavailable', lldapProblem);
     const read = await readCredentials(config);
     login = foldId(read.username);
     return read;

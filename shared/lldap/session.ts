@@ -132,6 +132,7 @@ export async function readCredentials(credentials: () => Promise<Credentials>): 
   try {
     return await credentials();
   } catch (error) {
+    if (error instanceof LldapError) throw error;
     throw new LldapError('unauthenticated', error instanceof Error ? error.message : 'the credentials cannot be read');
   }
 }

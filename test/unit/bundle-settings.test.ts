@@ -16,13 +16,13 @@ describe('the bundle, wrongly started,', () => {
       ],
       'an address is none': [
         'requeue',
-        { LLDAP_URL: 'lldap' },
-        'LLDAP_URL is not an address of the form http://host:port, without user name or password: correct it.',
+        { BROKER_URL: 'broker' },
+        'BROKER_URL is not an address of the form http://host:port, without user name or password: correct it.',
       ],
       'an address holds a password': [
         'user',
-        { LLDAP_LDAP_URL: 'ldap://admin:hush@lldap' },
-        'LLDAP_LDAP_URL is not an address of the form ldap://host:port, without user name or password: correct it.',
+        { BROKER_URL: 'http://admin:hush@broker' },
+        'BROKER_URL is not an address of the form http://host:port, without user name or password: correct it.',
       ],
       'the broker has no address': [
         'startup',

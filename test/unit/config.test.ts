@@ -107,8 +107,6 @@ describe('shared/config', () => {
   }
 
   describe('says in one line which setting is wrong and what it should be:', () => {
-    const ldap = 'LLDAP_LDAP_URL is not an address of the form ldap://host:port, without user name or password: correct it.';
-    const http = 'LLDAP_URL is not an address of the form http://host:port, without user name or password: correct it.';
     const instance = (value: string) =>
       `LLDAP_INSTANCE is "${value}": it must be a label's value, up to 63 letters, digits, dashes, dots and underscores that begin and end with a letter or digit.`;
     const cases: Record<string, [NodeJS.ProcessEnv, string]> = {
@@ -122,21 +120,14 @@ describe('shared/config', () => {
       ],
       'an instance that no label can have': [{ LLDAP_INSTANCE: 'main,other' }, instance('main,other')],
       'an instance that is too long for a label': [{ LLDAP_INSTANCE: 'x'.repeat(64) }, instance('x'.repeat(64))],
-      'no address of lldap': [{ LLDAP_URL: '' }, 'LLDAP_URL is not set: give an address that starts with http:// or https://.'],
-      'no LDAP address': [
-        { LLDAP_LDAP_URL: undefined },
-        'LLDAP_LDAP_URL is not set: give an address that starts with ldap:// or ldaps://.',
-      ],
       'no address of the broker': [
         { BROKER_URL: undefined },
         'BROKER_URL is not set: give an address that starts with http:// or https://.',
       ],
-      'an address without scheme': [{ LLDAP_URL: 'lldap:17170' }, http],
-      'an address that is none': [{ LLDAP_URL: 'http://' }, http],
-      'an address of the other kind': [{ LLDAP_LDAP_URL: 'http://lldap:3890' }, ldap],
-      'an LDAP address without host': [{ LLDAP_LDAP_URL: 'ldap:lldap' }, ldap],
-      'an address with a user name': [{ LLDAP_URL: 'http://admin@lldap' }, http],
-      'an address with a password, which it does not repeat': [{ LLDAP_URL: 'http://:hush@lldap' }, http],
+      'an address of the broker that is none': [
+        { BROKER_URL: 'broker' },
+        'BROKER_URL is not an address of the form http://host:port, without user name or password: correct it.',
+      ],
       'a number that is none': [{ MAX_PASSES: 'many' }, 'MAX_PASSES is "many": it must be a whole number from 1 to 1000.'],
       'a number that is not whole': [{ LLDAP_MAX_CALLS: '2.5' }, 'LLDAP_MAX_CALLS is "2.5": it must be a whole number from 1 to 100.'],
       'a number with a sign': [{ PORT: '-1' }, 'PORT is "-1": it must be a whole number from 0 to 65535.'],
@@ -156,6 +147,26 @@ describe('shared/config', () => {
       ],
     };
     for (const [name, [env, message]] of Object.entries(cases)) it(name, () => assert.equal(refusal({ ...ENV, ...env }), message));
+  });
+
+  describe('leaves it to the resources to say what is wrong with lldap’s address:', () => {
+    const ldap = 'LLDAP_LDAP_URL is not an address of the form ldap://host:port, without user name or password: correct it.';
+    const http = 'LLDAP_URL is not an address of the form http://host:port, without user name or password: correct it.';
+    const cases: Record<string, [NodeJS.ProcessEnv, string]> = {
+      'no address of lldap': [{ LLDAP_URL: '' }, 'LLDAP_URL is not set: give an address that starts with http:// or https://.'],
+      'no LDAP address': [
+        { LLDAP_LDAP_URL: undefined },
+        'LLDAP_LDAP_URL is not set: give an address that starts with ldap:// or ldaps://.',
+      ],
+      'an address without scheme': [{ LLDAP_URL: 'lldap:17170' }, http],
+      'an address that is none': [{ LLDAP_URL: 'http://' }, http],
+      'an address of the other kind': [{ LLDAP_LDAP_URL: 'http://lldap:3890' }, ldap],
+      'an LDAP address without host': [{ LLDAP_LDAP_URL: 'ldap:lldap' }, ldap],
+      'an address with a user name': [{ LLDAP_URL: 'http://admin@lldap' }, http],
+      'an address with a password, which it does not repeat': [{ LLDAP_URL: 'http://:hush@lldap' }, http],
+    };
+    for (const [name, [env, message]] of Object.entries(cases))
+      it(name, () => assert.equal(loadConfig({ ...ENV, ...env }).lldapProblem, message));
   });
 
   describe('the credentials', () => {

@@ -148,8 +148,10 @@ describe('Who follows the pages', function () {
     const [call = assert.fail(), ...others] = await blocksOf('docs/backup.md');
     assert.deepEqual(others, []);
     await lldap.restore(empty);
-    const summary = JSON.parse(await place.run(call)) as { ok: boolean; modes: string[] };
-    assert.deepEqual([summary.ok, summary.modes], [true, ['full']]);
+    const answer = await place.run(call);
+    const { ok, modes } = JSON.parse(answer) as { ok: boolean; modes: string[] };
+    // A run of the CronJob's that was to begin at the same moment is one with it.
+    assert.ok(ok && modes.includes('full'), answer);
     await until('alice is back', () => lldap.check('alice', 'correct-horse-battery'));
     await until('alice is in her group', async () => (await lldap.users()).some(({ id, groups }) => id === 'alice' && groups.length > 0));
   });
@@ -173,7 +175,10 @@ describe('Who follows the pages', function () {
       await place.run(`sed -i 's,${right},${address},' install/kustomization.yaml && kubectl apply -k install`);
       await place.run(`kubectl annotate llu alice -n team lldap-operator.lukidoescode.com/requested-at=${address.length} --overwrite`);
       await until('alice is not Ready', async () => (await reason()) === 'LldapUnavailable');
-      assert.match(await runOne(blocks, 'kubectl describe llu'), message);
+      assert.equal((await knative?.runCronJob('lldap-operator-startup'))?.code, 1);
+      const described = await runOne(blocks, 'kubectl describe llu');
+      assert.match(described, message);
+      assert.match(described, /Warning +StartupFailed .*LLDAP_URL/);
       await place.run(`sed -i 's, ${address}, ${right},' install/kustomization.yaml`);
       await runOne(settings, 'kubectl delete pod');
       await until('alice is Ready again', async () => (await reason()) === 'Reconciled');
@@ -182,7 +187,7 @@ describe('Who follows the pages', function () {
 
   it('of troubleshooting sees Events, Jobs, and what must be Ready', async () => {
     const blocks = await blocksOf('docs/troubleshooting.md');
-    assert.match(await runOne(blocks, 'kubectl get events'), /Warning +LldapUnavailable/);
+    assert.match(await runOne(blocks, 'kubectl get events -n team'), /Warning +LldapUnavailable/);
     await runOne(blocks, 'kubectl get jobs');
     assert.match(await runOne(blocks, 'apiserversources'), /lldap-operator-user/);
   });

@@ -7,6 +7,8 @@ import type { World } from './world.ts';
 
 /** More in one schedule is no coming to rest. */
 const MOST_ACTIONS = 20_000;
+/** Faults of the broker that no event is lost by, as deliveries outnumber them. */
+const OUTLIVED = 4;
 
 /** The course of things: what arrives, what fails on its way, and how time passes. */
 export class Course {
@@ -18,6 +20,7 @@ export class Course {
   trace: ((line: string) => void) | undefined;
   readonly #world: World;
   #actions = 0;
+  #brokerFaults = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -76,13 +79,20 @@ export class Course {
     if (failing) {
       failing.left--;
       this.#world.count(`${call.service}: ${failing.fault}`);
-      // Its redelivery may come to the other process, which takes it for an echo of what it wrote itself.
-      if (call.service === 'broker' && this.#world.isCrowded) this.#world.isLossy = true;
+      if (call.service === 'broker') this.#brokerFailed();
       // A status that is refused for good names no retry.
       if (failing.fault === 'odd' && call.what.endsWith('/status')) this.#world.isLossy = true;
     }
     this.trace?.(`  ${nameOf(call.by)} ${call.what}${failing ? ` (${failing.fault})` : ''}`);
     call.arrive(failing?.fault);
+  }
+
+  /**
+   * What was to be delivered is delivered again, a few times. It may come to another process of the function, which
+   * takes it for an echo of what it wrote itself.
+   */
+  #brokerFailed(): void {
+    if (++this.#brokerFaults > OUTLIVED || this.#world.isCrowded) this.#world.isLossy = true;
   }
 
   #deliver(delivery: Delivery, random: Random): void {
@@ -103,7 +113,7 @@ export class Course {
     scheduler.fire(random, (call, done) => {
       this.trace?.(`  ${nameOf(call.by)} gives up ${call.what}${done ? ', which was carried out' : ''}`);
       this.#world.count(`${call.service}: timeout`);
-      if (call.service === 'broker' && this.#world.isCrowded) this.#world.isLossy = true;
+      if (call.service === 'broker') this.#brokerFailed();
     });
     await this.#settle();
   }

@@ -7,7 +7,7 @@ import { declaredName, isVirtual, membershipKeys } from '../../shared/reconcile/
 export type Inventory = { [K in KindName]: ResourceOf[K][] };
 
 /** A retry that did not come within this many milliseconds of its time is lost. */
-const OVERDUE_MS = 120_000;
+export const OVERDUE_MS = 120_000;
 
 /** What was left to a retry that is still to come is left alone, with a generation that it knows. */
 function awaitsRetry(resource: ResourceOf[KindName], now: number): boolean {

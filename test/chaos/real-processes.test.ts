@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { OVERDUE_MS } from '../../functions/startup/sweep.ts';
 import { until, World } from '../e2e/support.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 
@@ -93,7 +94,17 @@ describe('real processes, while everything around them fails', () => {
     }
     await world.lldap.heal();
     const ended = performance.now();
-    await until('the sweep runs', async () => (await knative.runCronJob('lldap-operator-startup')).code === 0);
+    const sweep = () => until('the sweep runs', async () => (await knative.runCronJob('lldap-operator-startup')).code === 0);
+    await sweep();
+    const areReady = await world.ready(NAMESPACE, 60).then(
+      () => true,
+      () => false,
+    );
+    if (!areReady) {
+      // The broker forgot retries, and a sweep takes a retry for lost only when it is so late.
+      await sleep(OVERDUE_MS + Number(RETRY_MAX_SECONDS) * 1_100 - (performance.now() - ended));
+      await sweep();
+    }
     await world.ready(NAMESPACE, 300);
     await until(
       'all deletions are done',

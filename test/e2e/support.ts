@@ -1,9 +1,11 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import type { KindName, ResourceOf } from '../../shared/kube/resources.ts';
 import { createLldapClient } from '../../shared/lldap/client.ts';
 import { createLog } from '../../shared/log.ts';
 import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
+import { isReady, notReadyReason } from '../../shared/reconcile/decide.ts';
 import { findLeaks } from '../leaks.ts';
 import type { Happening } from '../local/knative/story.ts';
 import type { LocalLldap } from '../local/lldap/start.ts';
@@ -70,8 +72,25 @@ export class World {
     };
   }
 
+  /** Waits until all that is there is Ready, and what is being deleted is gone. @throws Error naming what is not, and why */
   async ready(namespace: string, seconds = 120): Promise<void> {
-    await this.kubectl('wait', 'llu,llg,llm,llas', '--all', '-n', namespace, '--for=condition=Ready', `--timeout=${seconds}s`);
+    const left = await this.unready(namespace, seconds);
+    if (left.length > 0) throw new Error(`not Ready within ${seconds} s: ${left.join(', ')}`);
+  }
+
+  /** What is not Ready, or not gone, after so long; none as soon as there is none. */
+  async unready(namespace: string, seconds: number): Promise<string[]> {
+    const deadline = Date.now() + seconds * 1000;
+    for (;;) {
+      const { items } = JSON.parse(await this.kubectl('get', 'llu,llg,llm,llas', '-n', namespace, '-o', 'json')) as {
+        items: ResourceOf[KindName][];
+      };
+      const isDone = ({ status, metadata }: ResourceOf[KindName]) =>
+        status?.observedGeneration === metadata.generation && metadata.deletionTimestamp === undefined;
+      const left = items.filter((r) => !isReady(r) || !isDone(r));
+      if (left.length === 0 || Date.now() > deadline) return left.map((r) => `${r.kind} ${r.metadata.name} (${notReadyReason(r)})`);
+      await sleep(300);
+    }
   }
 
   async reason(kind: string, namespace: string, name: string): Promise<string> {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Worker } from 'node:worker_threads';
-import type { Mix } from './generate.ts';
+import { MIXES } from './mixes.ts';
 import { WITHOUT_SWEEP } from './play.ts';
 import type { Outcome, Share } from './worker.ts';
 
@@ -13,25 +13,6 @@ import type { Outcome, Share } from './worker.ts';
 const SCHEDULES = Number(process.env.SCHEDULES ?? 10_000);
 const SEED = Number(process.env.SEED ?? 1);
 const WORKERS = 2;
-
-/** Percent of the schedules, by what they are made of. */
-const MIXES: Record<string, { percent: number; mix: Mix }> = {
-  'people and races': { percent: 15, mix: { processes: 3, minutesApart: 0, weights: { passing: 5, asking: 5 } } },
-  faults: { percent: 35, mix: { processes: 3, minutesApart: 0, weights: { passing: 5, asking: 5, failing: 3 } } },
-  'faults, clocks apart, forged events': {
-    percent: 15,
-    mix: { processes: 3, minutesApart: 2, weights: { passing: 5, asking: 5, failing: 3, telling: 1 } },
-  },
-  'hands in lldap, restores': {
-    percent: 15,
-    mix: { processes: 2, minutesApart: 0, weights: { passing: 6, asking: 6, touching: 3, restoring: 1 } },
-  },
-  everything: {
-    percent: 15,
-    mix: { processes: 3, minutesApart: 2, weights: { passing: 10, asking: 10, failing: 4, telling: 1, touching: 2, restoring: 1 } },
-  },
-  'late writes of processes that died': { percent: 5, mix: { processes: 2, minutesApart: 0, weights: { passing: 5, asking: 5, late: 1 } } },
-};
 
 describe('random schedules', () => {
   it(`${SCHEDULES} schedules keep every promise`, async function () {

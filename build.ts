@@ -83,5 +83,6 @@ const options: BuildOptions = {
   logLevel: 'warning',
 };
 
-await rm('dist', { recursive: true, force: true });
+// Chunks are named by what is in them; other files in the folder are a release's.
+await rm('dist/chunks', { recursive: true, force: true });
 await build(options);

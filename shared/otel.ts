@@ -1,6 +1,6 @@
 import { type Context, context, type SpanKind as Kind, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { NodeSDK } from '@opentelemetry/sdk-node';
-import { type Backend, COUNTERS, type Counter, GAUGES, type Gauge, type SpanOptions } from './telemetry.ts';
+import { type Backend, COUNTERS, type Counter, GAUGES, type Gauge, type SpanOptions } from './backend.ts';
 
 /** OpenTelemetry's SDK behind the small interface of `telemetry.ts`; loaded only when it is asked for. */
 

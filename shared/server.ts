@@ -1,10 +1,11 @@
 import type { Server } from 'node:http';
 import express, { type NextFunction, type Request, type Response } from 'express';
+import type { Attributes } from './backend.ts';
 import { ConfigError } from './config.ts';
 import { MalformedEvent, type OperatorEvent, parseEvent } from './events/parse.ts';
 import { withTrace } from './events/trace.ts';
 import type { Log } from './log.ts';
-import { type Attributes, flushTelemetry, inSpan } from './telemetry.ts';
+import { flushTelemetry, inSpan } from './telemetry.ts';
 
 /** What a function answers to an event; see {@link serve} for what the broker makes of it. */
 export type Answer =

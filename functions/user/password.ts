@@ -3,9 +3,20 @@ import { INSTANCE_LABEL } from '../../shared/names.ts';
 import type { Failure } from '../../shared/reconcile/failure.ts';
 import type { PlanInput } from '../../shared/reconcile/kind.ts';
 import { attribute } from '../../shared/reconcile/mark.ts';
-import { isHashBy, passwordHash, sameHash } from '../../shared/reconcile/password.ts';
+import { isHashBy, type PasswordKey, type PasswordState, passwordHash, sameHash } from '../../shared/reconcile/password.ts';
 import type { Finding } from '../../shared/reconcile/status.ts';
-import type { Observed, Step } from './plan.ts';
+
+/** The Secret's password, and the key of its hash. */
+export interface PasswordObserved {
+  state: PasswordState;
+  key: PasswordKey;
+}
+
+export interface PasswordStep {
+  do: 'setPassword' | 'verifyOrSetPassword';
+  password: string;
+  key: PasswordKey;
+}
 
 /** Whether a password was ever set: lldap then moves this date off the creation's. */
 export function everSet(account: LldapAccount): boolean {
@@ -24,12 +35,12 @@ export function everSet(account: LldapAccount): boolean {
  */
 export function decidePassword(
   { resource, draft }: PlanInput<'LldapUser'>,
-  { account, password }: Observed,
-): { steps: Step[]; unmet?: Failure } {
+  { account, password }: { account?: LldapAccount; password?: PasswordObserved },
+): { steps: PasswordStep[]; unmet?: Failure } {
   if (!password) return { steps: [] };
   const { state, key } = password;
   if (!state.ok) return { steps: [], unmet: state.why };
-  const set: Step = { do: 'setPassword', password: state.password, key };
+  const set: PasswordStep = { do: 'setPassword', password: state.password, key };
   if (!account || !everSet(account)) return { steps: [set] };
   if (resource.spec.passwordPolicy === 'InitialOnly') return { steps: [] };
   const untouched = attribute(account, 'password_modified_date') === draft.passwordModifiedAt;
@@ -38,7 +49,7 @@ export function decidePassword(
 }
 
 /** What PasswordSynced says at the end of a pass that came to the password. */
-export function passwordFinding(policy: string | undefined, password: Observed['password']): Finding {
+export function passwordFinding(policy: string | undefined, password: PasswordObserved | undefined): Finding {
   if (policy === 'Ignore')
     return { status: 'Unknown', reason: 'PasswordNotManaged', message: 'passwordPolicy is Ignore: the password is left to others.' };
   if (password && !password.state.ok) return { status: 'False', reason: password.state.why.reason, message: password.state.why.message };

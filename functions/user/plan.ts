@@ -6,9 +6,8 @@ import { type Failure, taken } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
 import { formatMark, type Origin } from '../../shared/reconcile/mark.ts';
 import { foldId } from '../../shared/reconcile/names.ts';
-import type { PasswordKey, PasswordState } from '../../shared/reconcile/password.ts';
 import { markFor, type Owner, type Policy, refusePrivilegedAccount, standing } from '../../shared/reconcile/standing.ts';
-import { decidePassword, passwordFinding } from './password.ts';
+import { decidePassword, type PasswordObserved, type PasswordStep, passwordFinding } from './password.ts';
 
 /** What was read for one user. */
 export interface Observed {
@@ -18,13 +17,13 @@ export interface Observed {
   /** Another account that has the e-mail which the spec asks for; looked up only when lldap says so. */
   emailHolder?: { id: string; owner: string };
   /** Absent when no password is to be set. */
-  password?: { state: PasswordState; key: PasswordKey };
+  password?: PasswordObserved;
 }
 
 export type Step =
   | { do: 'create'; origin: Origin }
   | { do: 'update'; change: AccountChange; origin: Origin }
-  | { do: 'setPassword' | 'verifyOrSetPassword'; password: string; key: PasswordKey }
+  | PasswordStep
   | { do: 'delete' };
 
 /**

@@ -1,7 +1,8 @@
+import type { Attributes } from '../backend.ts';
 import { once } from '../concurrency.ts';
 import { traceHeaders } from '../events/trace.ts';
 import { createHttp, type Http, type HttpAnswer, HttpError } from '../http.ts';
-import { type Attributes, inSpan } from '../telemetry.ts';
+import { inSpan } from '../telemetry.ts';
 import { KubeError } from './errors.ts';
 
 /** One request to the API server. */

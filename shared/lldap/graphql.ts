@@ -1,6 +1,7 @@
+import type { SpanOptions } from '../backend.ts';
 import { type Http, type HttpAnswer, HttpError } from '../http.ts';
 import type { Log } from '../log.ts';
-import { count, inSpan, type SpanOptions } from '../telemetry.ts';
+import { count, inSpan } from '../telemetry.ts';
 import { LldapError } from './api.ts';
 import { answerError, networkError, type Sent, statusError, textError } from './errors.ts';
 import type { Operation } from './operations.ts';

@@ -5,8 +5,9 @@ import type { Answer, EventContext } from '../server.ts';
 import { count, inSpan } from '../telemetry.ts';
 import { isSettled, unhandledToken } from './decide.ts';
 import { createEchoes } from './echoes.ts';
+import type { Report, Settings } from './journal.ts';
 import type { Io, Kind } from './kind.ts';
-import { type Report, runPass, type Settings } from './pass.ts';
+import { runPass } from './pass.ts';
 import { createQueue, type Hints } from './queue.ts';
 
 /** What an event says besides its target. */

@@ -1,12 +1,13 @@
 import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
-import type { KindName, ResourceOf, Retry } from '../kube/resources.ts';
+import type { KindName, ResourceOf } from '../kube/resources.ts';
 import { LldapError } from '../lldap/api.ts';
 import { INSTANCE_LABEL, MARK_ATTRIBUTE } from '../names.ts';
-import { type Carried, takeUp, undo } from './carried.ts';
+import { takeUp, undo } from './carried.ts';
 import { hasFinalizer, isSettled, unhandledToken, waitsForRetry } from './decide.ts';
 import type { Echoes } from './echoes.ts';
 import { Failure, toFailure } from './failure.ts';
+import type { Journal, Report, Settings } from './journal.ts';
 import type { Io, Kind, Plan, StatusOf, Work } from './kind.ts';
 import { restoreMarks } from './marks.ts';
 import type { Hints } from './queue.ts';
@@ -20,37 +21,6 @@ export const DEADLINE_MS = 30_000;
 const TRIES = 3;
 /** Observations in one pass: a creation may be answered "exists", and the mark's definition may be missing. */
 const ROUNDS = 4;
-
-/** What one pass found and did, as answered to `Prefer: return=representation`. Holds no value of a spec. */
-export interface Report {
-  result: 'gone' | 'ignored' | 'waiting' | 'unchanged' | 'settled' | 'deleted' | 'unwritten';
-  kind: KindName;
-  namespace: string;
-  name: string;
-  ready?: boolean;
-  reason?: string;
-  message?: string;
-  did: string[];
-  retry?: Retry;
-}
-
-export interface Settings {
-  maxPasses: number;
-  retryMaxMs: number;
-  /** 0 to 1; replaced in tests. */
-  random?: () => number;
-}
-
-/** What one pass remembers over its tries. */
-export interface Journal<K extends KindName> {
-  did: string[];
-  /** What was already done for this uid, such as a password's hash, when another's write came first. */
-  carried?: Carried<K>;
-  hints: Hints;
-  settings: Settings;
-  echoes: Echoes;
-  report(result: Report['result'], more?: Partial<Report>): Report;
-}
 
 /**
  * One pass over one resource. Throws nothing but what is not foreseen: an error of the API server is a report, too.

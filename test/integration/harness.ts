@@ -7,7 +7,7 @@ import type { KubeRequest } from '../../shared/kube/connection.ts';
 import type { KindName } from '../../shared/kube/resources.ts';
 import type { Credentials } from '../../shared/lldap/session.ts';
 import type { Occasion } from '../../shared/reconcile/engine.ts';
-import type { Report } from '../../shared/reconcile/pass.ts';
+import type { Report } from '../../shared/reconcile/journal.ts';
 import type { Answer } from '../../shared/server.ts';
 import { findLeaks } from '../leaks.ts';
 import type { Cluster } from '../local/kube/cluster.ts';

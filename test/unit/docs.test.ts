@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
+import { COUNTERS, GAUGES } from '../../shared/backend.ts';
 import { REASONS } from '../../shared/reconcile/reasons.ts';
-import { COUNTERS, GAUGES } from '../../shared/telemetry.ts';
 import { RUN_BY } from '../integration/release-pages.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -8,6 +8,8 @@ import { targetOf } from './wake.ts';
 export interface Carried<K extends KindName> {
   /** Of the resource that it was done for. */
   uid: string;
+  /** lldap's uuid that its status recorded then. */
+  recorded: unknown;
   draft: StatusOf<K>;
   undo?: () => Promise<void>;
 }
@@ -25,7 +27,9 @@ export async function takeUp<K extends KindName>(
   const { conditions: _conditions, observedGeneration: _generation, ...kept } = (resource.status ?? {}) as CommonStatus;
   const recorded = uuidOf(kept);
   const isAnothers = carried?.uid !== resource.metadata.uid;
-  if (carried && (isAnothers || (recorded !== undefined && recorded !== uuidOf(carried.draft)))) {
+  // What was recorded before is not meanwhile: the object of that uuid was gone when ours was made.
+  const isTwice = recorded !== undefined && recorded !== carried?.recorded && recorded !== uuidOf(carried?.draft);
+  if (carried && (isAnothers || isTwice)) {
     await undo(io, targetOf(resource), carried.undo);
     return { draft: { ...kept, ...statusKeys(resource) } as StatusOf<K> };
   }
@@ -39,6 +43,6 @@ export async function undo(io: Io, target: Target, remove: Work<KindName>['undo'
   });
 }
 
-function uuidOf(status: object): unknown {
-  return 'uuid' in status ? status.uuid : undefined;
+export function uuidOf(status: object | undefined): unknown {
+  return status && 'uuid' in status ? status.uuid : undefined;
 }

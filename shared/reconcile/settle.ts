@@ -3,7 +3,7 @@ import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { CommonStatus, KindName, ResourceOf, Retry } from '../kube/resources.ts';
 import { announce } from './announce.ts';
-import { undo } from './carried.ts';
+import { undo, uuidOf } from './carried.ts';
 import { currentRetry, isReady, unhandledToken } from './decide.ts';
 import type { Failure } from './failure.ts';
 import type { Journal, Report } from './journal.ts';
@@ -102,7 +102,13 @@ async function write<K extends KindName>(work: Work<K>, journal: Journal<K>, sta
     journal.echoes.note(await io.kube.applyStatus(resource, status));
   } catch (error) {
     if (!(error instanceof KubeError)) throw error;
-    if (error.stale) journal.carried = { uid: resource.metadata.uid, draft: work.draft, ...(work.undo && { undo: work.undo }) };
+    if (error.stale)
+      journal.carried = {
+        uid: resource.metadata.uid,
+        recorded: uuidOf(resource.status),
+        draft: work.draft,
+        ...(work.undo && { undo: work.undo }),
+      };
     if (error.gone) await undo(io, targetOf(resource), work.undo);
     if (!error.refused) throw error;
     io.log.error('the API server refuses the status', { kind: resource.kind, name: resource.metadata.name, reason: error.message });

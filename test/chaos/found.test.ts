@@ -120,4 +120,17 @@ describe('schedules that once broke a promise', () => {
     ],
     { processes: 2 },
   );
+
+  keepsItsPromises('a user that was lost in lldap and made again is not taken for one too many when its spec is edited meanwhile', [
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: IGNORED },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'backup', of: 'lldap' },
+    { do: 'removeUser', id: 'alice' },
+    { do: 'request', kind: 'LldapUser', at: 'a/r1', token: 'again' },
+    { do: 'until', call: 'user/0 lldap createUser' },
+    { do: 'until', call: 'user/0 kube PATCH' },
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...IGNORED, displayName: 'Alice' } },
+    { do: 'until', call: 'user/0 lldap deleteUser' },
+    { do: 'restore', of: 'lldap', bare: false },
+  ]);
 });

@@ -41,6 +41,18 @@ describe('Writes to the API server', () => {
     assert.equal((await h.lldap.users()).find(({ id }) => id === 'raced')?.attributes.first_name?.[0], 'Newer');
   });
 
+  it('a user that was lost in lldap is made again, and stays though another write came first', async () => {
+    await h.create('LldapUser', 'regained', plain('regained'));
+    await h.reconcile('LldapUser', 'regained');
+    await h.lldap.edit('mutation { deleteUser(userId: "regained") { ok } }');
+    let edits = 0;
+    h.interfere = async (_by, request) => {
+      if (isStatusOf('regained', request) && edits++ === 0) await h.edit('LldapUser', 'regained', { spec: { firstName: 'Newer' } });
+    };
+    const cost = await h.cost(() => h.reconcile('LldapUser', 'regained'));
+    assert.deepEqual(cost.mutations, ['createUser regained', 'updateUser regained']);
+  });
+
   it('other writes come first again and again: 503, and the next delivery goes on without a second password', async () => {
     await h.create('LldapUser', 'hectic', await withPassword('hectic'));
     let edits = 0;

@@ -6,7 +6,7 @@ import { isJoinedStale } from '../../shared/reconcile/joined.ts';
 import type { Kind, Work } from '../../shared/reconcile/kind.ts';
 import { declares } from '../../shared/reconcile/lookup.ts';
 import { markOf } from '../../shared/reconcile/mark.ts';
-import { foldGroupName, isBuiltInGroup, membershipKeys, refOf, virtualGroupName } from '../../shared/reconcile/names.ts';
+import { declaredName, foldGroupName, isBuiltInGroup, membershipKeys, refOf, virtualGroupName } from '../../shared/reconcile/names.ts';
 import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { wake } from '../../shared/reconcile/settle.ts';
 import type { Policy } from '../../shared/reconcile/standing.ts';
@@ -142,14 +142,18 @@ async function recordedGroup(io: MembershipWork['io'], { status }: LldapGroup): 
   return group?.uuid === status?.uuid ? group : undefined;
 }
 
-/** The resource that an object's mark names: it may have made the object, and not told yet in its status. */
+/** The resource that an object's mark names, if it declares the membership's name: it may have made the object, and not told yet in its status. */
 async function markedFor(
-  { io, policy }: MembershipWork,
+  { io, policy, resource }: MembershipWork,
   kind: 'LldapUser' | 'LldapGroup',
   object: LldapAccount | LldapGroupAccount | undefined,
 ): Promise<LldapUser | LldapGroup | undefined> {
   const mark = object && markOf(object);
-  return mark?.instance === policy.instance ? io.lookup.get(kind, mark.namespace, mark.name) : undefined;
+  if (mark?.instance !== policy.instance) return undefined;
+  const { userKey, groupKey } = membershipKeys(resource);
+  const named: LldapUser | LldapGroup | undefined = await io.lookup.get(kind, mark.namespace, mark.name);
+  const isMeant = named && declares(named) && declaredName(named) === (kind === 'LldapUser' ? userKey : groupKey);
+  return isMeant ? named : undefined;
 }
 
 /** What was joined before, if it is another group than `group` and the user is still in it. */

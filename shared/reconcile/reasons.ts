@@ -10,7 +10,7 @@ export const REASONS = {
 
   DependencyNotReady: 'A user, group or attribute that the resource names is not there yet. Retried, and woken as soon as it is.',
   DependenciesReady: 'Everything that the resource names is there.',
-  FoundInLldap: 'The user and the group are in lldap, and at least one of them is declared by no resource.',
+  FoundInLldap: 'The user and the group are in lldap, and at least one of them is no Ready resource’s.',
   SecretNotFound: 'The password’s Secret does not exist. Retried.',
   SecretKeyMissing: 'The password’s Secret lacks the key. Retried.',
   PasswordKeyMissing: 'The Secret with the installation’s password key does not exist yet; startup creates it. Retried.',

@@ -94,4 +94,47 @@ describe('Memberships whose names mean something else', () => {
     await h.settle();
     assert.deepEqual(await m.groupsOf('lost'), ['lost']);
   });
+
+  describe('is looked at once, and then left alone by every sweep,', () => {
+    const sweeps = async (name: string) => {
+      await h.startup();
+      await h.settle();
+      await h.startup();
+      return h.posted.reconcile.some(({ target }) => target.kind === 'LldapMembership' && target.name === name);
+    };
+
+    it('a membership whose user was promoted, so that its resource may not change it any more', async () => {
+      await m.user('promoted');
+      await m.group('promoted');
+      await m.member('promoted', 'promoted', 'promoted');
+      await m.byHand('addUserToGroup(userId: "promoted", groupId: 2) { ok }');
+      await h.edit('LldapUser', 'promoted', { spec: { firstName: 'New' } });
+      assert.equal((await h.reconcile('LldapUser', 'promoted', {})).reason, 'Forbidden');
+      assert.equal(await sweeps('promoted'), false);
+      assert.equal((await h.condition('LldapMembership', 'promoted', 'DependenciesReady'))?.reason, 'FoundInLldap');
+    });
+
+    it("a membership of a group that cannot be renamed, since the name is another's", async () => {
+      await m.user('renamed');
+      await m.group('renamed', 'first name');
+      await m.group('has-it', 'second name');
+      await m.member('renamed', 'renamed', 'first name');
+      await h.edit('LldapGroup', 'renamed', { spec: { displayName: 'second name' } });
+      assert.equal((await h.reconcile('LldapGroup', 'renamed', {})).reason, 'NameTaken');
+      assert.equal(await sweeps('renamed'), false);
+      assert.deepEqual(await m.groupsOf('renamed'), ['first name']);
+    });
+
+    it('a membership whose user is kept by one resource that was deleted, and another of that name is for somebody else', async () => {
+      await h.create('LldapUser', 'kept', { username: 'kept', email: 'k@example.com', passwordPolicy: 'Ignore', deletionPolicy: 'Retain' });
+      await h.reconcile('LldapUser', 'kept');
+      await m.group('kept');
+      await m.member('kept', 'kept', 'kept');
+      await m.remove('LldapUser', 'kept');
+      await h.create('LldapUser', 'kept', { username: 'somebody-else', email: 'e@example.com', passwordPolicy: 'Ignore' });
+      await h.reconcile('LldapUser', 'kept');
+      assert.equal(await sweeps('kept'), false);
+      assert.deepEqual(await m.groupsOf('kept'), ['kept']);
+    });
+  });
 });

@@ -103,12 +103,8 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
   summary.resources = Object.values(inventory).reduce((sum, list) => sum + list.length, 0);
   if (http) {
     await part('the rights of the operator’s account in lldap', async () => {
-      const { made, altered } = await defineMarks(io.lldap);
-      summary.marksDefined = made;
-      for (const target of altered) {
-        summary.ok = false;
-        summary.problems.push(alteredMark(target));
-      }
+      // Once they are defined nothing tells that they were lost, so whoever defines them must be able to ask for everything.
+      if (listed) await keepMarks(io, summary);
       summary.virtualGroupsWritten = await keepVirtualGroups(io, policy, inventory.LldapGroup);
     });
   }
@@ -135,17 +131,21 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
     return due.length;
   };
   const { posted } = summary;
+  const isEverythingDue = modes.has('full') || summary.marksDefined > 0;
   // Before users are asked for that wait for it.
   const key = await part(`the Secret ${PASSWORD_KEY_SECRET}`, () => keepPasswordKey(io.kube, policy.instance));
-  await part('BROKER_URL', async () => {
+  const asked = await part('BROKER_URL', async () => {
     const { lost = [], stalled = [] } = Object.groupBy(findLost(inventory, policy.operatorNamespace, io.clock.now()), (r) =>
       isStalled(r) ? 'stalled' : 'lost',
     );
     posted.lost = await post(lost);
     posted.stalled = await post(stalled);
     // Where the mark was undefined, no object has one any more.
-    if (modes.has('full') || summary.marksDefined > 0) posted.full = await post(everything(inventory, policy.operatorNamespace));
+    if (isEverythingDue) posted.full = await post(everything(inventory, policy.operatorNamespace));
+    return true;
   });
+  if (isEverythingDue && !asked)
+    summary.problems.push('Not every resource was asked to look at lldap again: run startup once more with mode full.');
   if (key)
     await part('the rights to read Secrets', async () => {
       posted.rotated = await post(await findRotated(io, policy, key, inventory.LldapUser));
@@ -154,6 +154,15 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
     await part('LLDAP_URL', async () => {
       posted.drifted = await post(await findDrifted(io, policy, inventory));
     });
+}
+
+async function keepMarks(io: Io, summary: Summary): Promise<void> {
+  const { made, altered } = await defineMarks(io.lldap);
+  summary.marksDefined = made;
+  for (const target of altered) {
+    summary.ok = false;
+    summary.problems.push(alteredMark(target));
+  }
 }
 
 function alteredMark(target: AttributeTarget): string {

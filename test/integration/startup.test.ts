@@ -20,6 +20,7 @@ describe('startup', () => {
     await h.create('LldapGroup', name, { displayName: name });
     return () => h.posted.reconcile.some(({ target }) => target.name === name);
   };
+  const marksOf = ({ ok, marksDefined }: Awaited<ReturnType<Harness['startup']>>) => [ok, marksDefined];
   const told = async () => (await h.events('lldap-operator', h.operatorNamespace)).filter(({ reason }) => reason === 'StartupFailed');
 
   before(async function () {
@@ -224,6 +225,29 @@ describe('startup', () => {
     const summary = await h.startup();
     assert.equal(summary.ok, false);
     assert.match(summary.problems.join(), /BROKER_URL/);
+  });
+
+  it('the mark is lost and the API server does not answer a list: the next run defines it, and asks for everything', async () => {
+    await h.create('LldapGroup', 'settled', { displayName: 'settled' });
+    await h.reconcile('LldapGroup', 'settled');
+    await byHand('deleteGroupAttribute(name: "k8s-owner") { ok }');
+    h.interfere = async (_by, { method, path }) => {
+      if (method === 'GET' && path.includes('/lldapmemberships?')) throw new KubeError(500, 'internal error');
+    };
+    assert.deepEqual(marksOf(await h.startup()), [false, 0]);
+    h.interfere = async () => {};
+    assert.deepEqual(marksOf(await h.startup()), [true, 1]);
+    assert.ok(h.posted.reconcile.some(({ target }) => target.name === 'settled'));
+  });
+
+  it('the mark is lost and the broker does not take the events: it says how everything is asked for later', async () => {
+    await byHand('deleteGroupAttribute(name: "k8s-owner") { ok }');
+    h.breakBroker(true);
+    const summary = await h.startup();
+    assert.match(summary.problems.join('\n'), /BROKER_URL.*\n.*once more with mode full/);
+    h.breakBroker(false);
+    await h.startup('full');
+    assert.ok(h.posted.reconcile.some(({ target }) => target.name === 'settled'));
   });
 
   it('the API server does not answer a list: it fails, names the rights to look at, and keeps the virtual groups all the same', async () => {

@@ -1,4 +1,4 @@
-import type { LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
+import type { Joined, LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
 import { condition, isReady } from './decide.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldGroupName } from './names.ts';
@@ -23,19 +23,25 @@ export function isJoinedStale(membership: LldapMembership, { users, groups, join
   const speaks = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.status?.uuid !== undefined;
   const groupKey = foldGroupName(membership.spec.groupName);
   return (
-    isOtherwiseDeclared(membership, users, groups) ||
+    isOtherwiseDeclared(membership, joined, users, groups) ||
     users.some((u) => speaks(u) && u.status?.uuid !== joined.userUuid) ||
     groups.some((g) => speaks(g) && (g.status?.uuid !== joined.groupUuid || g.status?.groupId !== joined.groupId)) ||
     joinedGroups.some((g) => isReady(g) && declaredName(g) !== groupKey)
   );
 }
 
-/** What resources declared is missed when they are gone; so it must be known whether they did. */
-function isOtherwiseDeclared(membership: LldapMembership, users: readonly LldapUser[], groups: readonly LldapGroup[]): boolean {
+/** What resources declared is missed when they are gone, or never get it; so it must be known whether they did. */
+function isOtherwiseDeclared(
+  membership: LldapMembership,
+  joined: Joined,
+  users: readonly LldapUser[],
+  groups: readonly LldapGroup[],
+): boolean {
   const isThere = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.metadata.deletionTimestamp === undefined;
+  const has = (r: LldapUser | LldapGroup, uuid: string) => declares(r) && (isReady(r) || r.status?.uuid === uuid);
   switch (condition(membership.status, 'DependenciesReady')?.reason) {
     case 'DependenciesReady':
-      return !(users.some(declares) && groups.some(declares));
+      return !(users.some((u) => has(u, joined.userUuid)) && groups.some((g) => has(g, joined.groupUuid)));
     case 'FoundInLldap':
       return users.some(isThere) && groups.some(isThere);
     default:

@@ -133,4 +133,17 @@ describe('schedules that once broke a promise', () => {
     { do: 'until', call: 'user/0 lldap deleteUser' },
     { do: 'restore', of: 'lldap', bare: false },
   ]);
+
+  keepsItsPromises(
+    "a membership of a group whose resource takes a built-in's name is told so by the sweep, though another declares the name",
+    [
+      { do: 'apply', kind: 'LldapGroup', at: 'b/r1', spec: { displayName: 'team' } },
+      { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: IGNORED },
+      { do: 'apply', kind: 'LldapMembership', at: 'a/r1', spec: { userName: 'alice', groupName: 'team' } },
+      { do: 'wait', seconds: 1, seed: 0 },
+      { do: 'apply', kind: 'LldapGroup', at: 'b/r1', spec: { displayName: 'lldap_admin' } },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', suspend: true } },
+      { do: 'wait', seconds: 1, seed: 0 },
+    ],
+  );
 });

@@ -57,6 +57,16 @@ describe('shared/reconcile/joined', () => {
       { users: [aUser({ conditions: failing('Conflict') })], groups: [aGroup()] },
       true,
     ],
+    'through resources is over when the one that is left never got the user': [
+      asDeclared,
+      { users: [user({ status: { conditions: failing('Suspended') } })], groups: [aGroup()] },
+      true,
+    ],
+    'through resources is over when the one that is left has another group': [
+      asDeclared,
+      { users: [aUser()], groups: [aGroup({ uuid: 'uuid-other', conditions: failing('NameTaken') })] },
+      true,
+    ],
     'through resources stays while both declare the names': [asDeclared, { users: [aUser()], groups: [aGroup()] }, false],
     'through resources stays while one fails': [
       asDeclared,

@@ -48,7 +48,11 @@ function declaredBy(declaring: readonly LldapAttributeSchema[], name: string, po
   const ready = declaring.find((s) => isReady(s) && !isGoing(s));
   if (ready) return { type: ready.spec.attributeType, isList: ready.spec.isList ?? false, isReadonly: false };
   const going = declaring.find((s) => isGoing(s) && hasFinalizer(s) && mayUndefine(s, policy));
-  if (going) throw missing(going, name, going.spec.target);
+  if (going)
+    throw notReady(
+      'DependencyNotReady',
+      `The LldapAttributeSchema ${refOf(going)} is being deleted, and the attribute ${name} with it; remove ${name} from spec.attributes, or keep it by another LldapAttributeSchema that declares it.`,
+    );
   return undefined;
 }
 

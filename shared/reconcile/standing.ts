@@ -91,8 +91,9 @@ export function refusePrivilegedAccount(
   );
 }
 
-/** Whether a definition goes with its resource, and everybody's values with it: what it made, or a privileged namespace says to delete. */
+/** Whether a definition goes with its resource, and everybody's values with it: what it made and shall not keep, or a privileged namespace says to delete. */
 export function mayUndefine({ spec, status, metadata }: LldapAttributeSchema, policy: Policy): boolean {
+  if (spec.deletionPolicy === 'Retain') return false;
   return status?.created === true || (spec.deletionPolicy === 'Delete' && isPrivileged(policy, metadata.namespace));
 }
 

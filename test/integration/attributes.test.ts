@@ -271,4 +271,23 @@ describe('Attributes', () => {
     assert.equal((await h.reconcile('LldapAttributeSchema', 'late', { namespace })).reason, 'Suspended');
     assert.equal((await make('LldapUser', 'going', [{ name: 'manual', value: ['5'] }])).ready, true);
   });
+
+  it('whose definition is being deleted, and held by who uses it, are kept by another resource that declares it', async () => {
+    const spec = { attributeName: 'leaving', attributeType: 'String' as const, target: 'User' as const };
+    await h.create('LldapAttributeSchema', 'leaving', spec);
+    await h.reconcile('LldapAttributeSchema', 'leaving');
+    await make('LldapUser', 'leaving', [{ name: 'leaving', value: ['one'] }]);
+    await h.remove('LldapAttributeSchema', 'leaving');
+    assert.equal((await h.reconcile('LldapAttributeSchema', 'leaving', {})).reason, 'AttributeInUse');
+    await h.edit('LldapUser', 'leaving', { spec: { attributes: [{ name: 'leaving', value: ['two'] }] } });
+    const held = await h.reconcile('LldapUser', 'leaving', {});
+    assert.match(held.message ?? '', /leaving is being deleted, .*another LldapAttributeSchema/);
+    await h.create('LldapAttributeSchema', 'staying', spec);
+    await h.reconcile('LldapAttributeSchema', 'staying');
+    await h.settle();
+    assert.equal((await h.ready('LldapUser', 'leaving')).status, 'True');
+    assert.equal((await h.reconcile('LldapAttributeSchema', 'leaving')).result, 'deleted');
+    assert.deepEqual(await stored('LldapUser', 'leaving'), { leaving: ['two'] });
+    h.posted.reconcile = [];
+  });
 });

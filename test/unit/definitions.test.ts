@@ -68,6 +68,11 @@ describe('shared/reconcile/definitions', () => {
     'DependencyNotReady',
     'The LldapAttributeSchema team/shoe-size, which declares the attribute Shoe-Size, is not Ready.',
   ];
+  const deleting = (by: string) => [
+    'NotReady',
+    'DependencyNotReady',
+    `The LldapAttributeSchema ${by}/shoe-size is being deleted, and the attribute Shoe-Size with it; remove Shoe-Size from spec.attributes, or keep it by another LldapAttributeSchema that declares it.`,
+  ];
   const undefinedFor = (who: string) => [
     'NotReady',
     'DependencyNotReady',
@@ -84,11 +89,20 @@ describe('shared/reconcile/definitions', () => {
       [definition()],
       inLldap,
     ],
-    'is waited for while the resource that made it is being deleted': [[going({ status: { created: true } })], [definition()], waiting],
+    'is waited for while the resource that made it is being deleted': [
+      [going({ status: { created: true } })],
+      [definition()],
+      deleting('team'),
+    ],
+    'is lldap’s own while the resource that made it is being deleted and shall keep it': [
+      [going({ spec: { deletionPolicy: 'Retain' }, status: { created: true } })],
+      [definition()],
+      inLldap,
+    ],
     'is waited for while a privileged namespace deletes it': [
       [going({ spec: { deletionPolicy: 'Delete' }, metadata: { namespace: 'admins' } })],
       [definition()],
-      waiting.map((text) => text.replace('team/', 'admins/')),
+      deleting('admins'),
     ],
     'is lldap’s own while one is deleted that may not delete it': [
       [going({ spec: { deletionPolicy: 'Delete' } })],

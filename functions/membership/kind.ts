@@ -55,7 +55,8 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const { io } = work;
     const { groupName } = work.resource.spec;
     const account = await io.lldap.user(membershipKeys(work.resource).userKey);
-    const group = resource ? await recordedGroup(io, resource) : await findGroup(io, groupName);
+    // One that records what is no more has not looked since; another may have the name by now.
+    const group = (resource && (await recordedGroup(io, resource))) ?? (await findGroup(io, groupName));
     const declared = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
     if (!declared) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
     return { ...(account && { account }), ...(group && { group }), ...(account && (await stillJoined(work, account, group))) };

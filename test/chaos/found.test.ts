@@ -146,4 +146,20 @@ describe('schedules that once broke a promise', () => {
       { do: 'wait', seconds: 1, seed: 0 },
     ],
   );
+
+  keepsItsPromises(
+    'a membership of a group that was lost in lldap, and that another resource made meanwhile, joins that one',
+    [
+      { do: 'apply', kind: 'LldapGroup', at: 'b/r1', spec: { displayName: 'team' } },
+      { do: 'apply', kind: 'LldapMembership', at: 'a/r1', spec: { userName: 'alice', groupName: 'team' } },
+      { do: 'run', actions: 1, seed: 0 },
+      { do: 'apply', kind: 'LldapMembership', at: 'op/r1', spec: { userName: 'alice', groupName: 'team' } },
+      { do: 'run', actions: 5, seed: 64333 },
+      { do: 'removeGroup', displayName: 'team' },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team' } },
+      { do: 'newUser', id: 'alice', email: 'e1@x' },
+      { do: 'secret', at: 'adm/s1', data: { k: 'password-1' }, labelled: true },
+    ],
+    { adoption: 'all', maxHeld: 1, phase: 0 },
+  );
 });

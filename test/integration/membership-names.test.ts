@@ -95,6 +95,19 @@ describe('Memberships whose names mean something else', () => {
     assert.deepEqual(await m.groupsOf('lost'), ['lost']);
   });
 
+  it('a group was lost in lldap and a person made one of its name, which its resource does not know yet: that one is joined', async () => {
+    await m.user('finds');
+    await m.group('finds');
+    await m.byHand(`deleteGroup(groupId: ${(await h.get('LldapGroup', 'finds')).status?.groupId}) { ok }`);
+    await m.byHand('createGroup(name: "other") { id }');
+    await m.byHand('createGroup(name: "finds") { id }');
+    const report = await m.member('finds', 'finds', 'finds');
+    assert.equal(report.ready, true, report.message);
+    assert.deepEqual(await m.groupsOf('finds'), ['finds']);
+    const cost = await h.cost(() => h.reconcile('LldapMembership', 'finds'));
+    assert.deepEqual([cost.mutations, cost.kubeWrites], [[], []]);
+  });
+
   describe('is looked at once, and then left alone by every sweep,', () => {
     const sweeps = async (name: string) => {
       await h.startup();

@@ -9,7 +9,7 @@ export interface Config {
   lldapUrl: string;
   /** `ldap://` or `ldaps://`. */
   ldapUrl: string;
-  /** What is wrong with one of the two. No error: a function that does not start could not say it in the status of resources. */
+  /** What is wrong with the two. No error: a function that does not start could not say it in the status of resources. */
   lldapProblem?: string;
   /** Discovered from the directory when not given. */
   baseDn?: string;
@@ -69,7 +69,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
       return url(name, schemes);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      lldapProblem ??= error.message;
+      lldapProblem = [lldapProblem, error.message].filter(Boolean).join(' ');
       return '';
     }
   };

@@ -88,8 +88,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
       return undefined;
     }
   };
-  const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check().then(yes));
-  const ldap = await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check().then(yes));
+  const { http, ldap } = await reach(io, config, summary, part);
   const policy = await io.policy();
   const inventory: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
   const rights = 'the rights of the ServiceAccount lldap-operator-startup';
@@ -163,6 +162,18 @@ async function keepMarks(io: Io, summary: Summary): Promise<void> {
     summary.ok = false;
     summary.problems.push(alteredMark(target));
   }
+}
+
+/** Whether lldap can be reached; a malformed address is one problem, which names its setting itself. */
+async function reach(io: Io, { lldapProblem }: Config, summary: Summary, part: Part): Promise<{ http?: true; ldap?: true }> {
+  if (lldapProblem) {
+    summary.ok = false;
+    summary.problems.push(lldapProblem);
+    return {};
+  }
+  const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check().then(yes));
+  const ldap = await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check().then(yes));
+  return { ...(http && { http }), ...(ldap && { ldap }) };
 }
 
 function alteredMark(target: AttributeTarget): string {

@@ -284,4 +284,14 @@ describe('startup', () => {
     assert.equal(found(), true);
     assert.equal(h.posted.reconcile.filter(({ target }) => target.name === 'once').length, 2);
   });
+
+  it('an address of lldap is none: that is one problem, and no other setting is named', async () => {
+    const wrong = await startHarness({ LLDAP_LDAP_URL: 'lldap:3890' });
+    const summary = await wrong.startup();
+    await wrong.close();
+    assert.equal(summary.ok, false);
+    assert.deepEqual(summary.problems, [
+      'LLDAP_LDAP_URL is not an address of the form ldap://host:port, without user name or password: correct it.',
+    ]);
+  });
 });

@@ -164,6 +164,7 @@ describe('shared/config', () => {
       'an LDAP address without host': [{ LLDAP_LDAP_URL: 'ldap:lldap' }, ldap],
       'an address with a user name': [{ LLDAP_URL: 'http://admin@lldap' }, http],
       'an address with a password, which it does not repeat': [{ LLDAP_URL: 'http://:hush@lldap' }, http],
+      'two addresses that are none': [{ LLDAP_URL: 'lldap', LLDAP_LDAP_URL: 'lldap' }, `${http} ${ldap}`],
     };
     for (const [name, [env, message]] of Object.entries(cases))
       it(name, () => assert.equal(loadConfig({ ...ENV, ...env }).lldapProblem, message));

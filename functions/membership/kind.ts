@@ -55,8 +55,8 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const { io } = work;
     const { groupName } = work.resource.spec;
     const account = await io.lldap.user(membershipKeys(work.resource).userKey);
-    // One that records what is no more has not looked since; another may have the name by now.
-    const group = (resource && (await recordedGroup(io, resource))) ?? (await findGroup(io, groupName));
+    // One that records what is no more, or has another name, has not looked since, or somebody else wrote its status.
+    const group = (resource && (await recordedGroup(io, resource, groupName))) ?? (await findGroup(io, groupName));
     const declared = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
     if (!declared) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
     return { ...(account && { account }), ...(group && { group }), ...(account && (await stillJoined(work, account, group))) };
@@ -134,13 +134,17 @@ function isOwn(resource: LldapUser | LldapGroup, object: LldapAccount | LldapGro
 }
 
 async function findGroup(io: MembershipWork['io'], name: string): Promise<LldapGroupAccount | undefined> {
-  return (await io.lookup.groups()).find((g) => foldGroupName(g.displayName) === foldGroupName(name));
+  return (await io.lookup.groups()).find((g) => hasName(g, name));
 }
 
-/** The group that a resource records, if lldap still means it by that id: after a restore it may be a stranger's. */
-async function recordedGroup(io: MembershipWork['io'], { status }: LldapGroup): Promise<LldapGroupAccount | undefined> {
+function hasName(group: LldapGroupRef, name: string): boolean {
+  return foldGroupName(group.displayName) === foldGroupName(name);
+}
+
+/** The group that a resource records, if lldap still means it by that id, and calls it so: after a restore it may be a stranger's. */
+async function recordedGroup(io: MembershipWork['io'], { status }: LldapGroup, name: string): Promise<LldapGroupAccount | undefined> {
   const group = status?.groupId === undefined ? undefined : await io.lldap.group(status.groupId);
-  return group?.uuid === status?.uuid ? group : undefined;
+  return group?.uuid === status?.uuid && group && hasName(group, name) ? group : undefined;
 }
 
 /** The resource that an object's mark names, if it declares the membership's name: it may have made the object, and not told yet in its status. */

@@ -108,6 +108,19 @@ describe('Memberships whose names mean something else', () => {
     assert.deepEqual([cost.mutations, cost.kubeWrites], [[], []]);
   });
 
+  it('a group that a person renamed in lldap is not meant by its name until its resource gives it back', async () => {
+    await m.user('by-hand');
+    await m.group('by-hand');
+    await m.member('by-hand', 'by-hand', 'by-hand');
+    await m.byHand(`updateGroup(group: {id: ${(await h.get('LldapGroup', 'by-hand')).status?.groupId}, displayName: "astray"}) { ok }`);
+    assert.equal((await h.reconcile('LldapMembership', 'by-hand')).reason, 'DependencyNotReady');
+    assert.deepEqual(await m.groupsOf('by-hand'), ['astray']);
+    await h.reconcile('LldapGroup', 'by-hand');
+    await h.settle();
+    assert.equal((await h.ready('LldapMembership', 'by-hand')).status, 'True');
+    assert.deepEqual(await m.groupsOf('by-hand'), ['by-hand']);
+  });
+
   describe('is looked at once, and then left alone by every sweep,', () => {
     const sweeps = async (name: string) => {
       await h.startup();

@@ -162,7 +162,7 @@ describe('Privilege', () => {
     const { status } = await h.get('LldapGroup', 'risen');
     await byHand(`updateGroup(group: {id: ${readonly}, displayName: "former"}) { ok }`);
     await byHand(`updateGroup(group: {id: ${status?.groupId}, displayName: "lldap_strict_readonly"}) { ok }`);
-    assert.equal((await member('joins', h.namespace, 'joins', 'risen')).reason, 'Forbidden');
+    assert.equal((await member('joins', h.namespace, 'joins', 'risen')).reason, 'DependencyNotReady');
     await h.remove('LldapMembership', 'stays');
     await h.reconcile('LldapMembership', 'stays', {});
     assert.deepEqual([await groupsOf('joins'), await groupsOf('stays')], [[], ['lldap_strict_readonly']]);

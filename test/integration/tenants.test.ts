@@ -104,6 +104,20 @@ describe('What a tenant can do to another', () => {
     assert.equal(await h.lldap.check('prey', 'password of prey'), true);
   });
 
+  it('who writes another group’s ids into the status of a resource of his own leads nobody’s membership there', async () => {
+    const privileged = { namespace: h.operatorNamespace };
+    await m.user('led', privileged);
+    await h.create('LldapGroup', 'bait', { displayName: 'bait', suspend: true }, { namespace: other });
+    await h.reconcile('LldapGroup', 'bait', { namespace: other });
+    const managers = await groupSeen('lldap_password_manager');
+    const ready = { type: 'Ready', status: 'True', reason: 'Reconciled', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' };
+    await h.editStatus('LldapGroup', 'bait', { groupId: managers?.id, uuid: managers?.uuid, conditions: [ready] }, other);
+    await h.create('LldapMembership', 'led', { userName: 'led', groupName: 'bait' }, privileged);
+    const report = await h.reconcile('LldapMembership', 'led', { full: true, ...privileged });
+    assert.deepEqual([report.reason, report.did], ['DependencyNotReady', []]);
+    assert.deepEqual(await m.groupsOf('led'), []);
+  });
+
   it('any user into any group but lldap’s own, others’ included, and out again, whoever had put him in', async () => {
     await m.user('theirs', { namespace: other });
     await m.group('ops', 'ops', { namespace: h.operatorNamespace });

@@ -149,6 +149,7 @@ async function rememberPassword(
 ): Promise<void> {
   if (draft.uuid !== undefined) draft.passwordHash = passwordHash(key, draft.uuid, password);
   const account = await io.lldap.user(id);
-  const modifiedAt = account && attribute(account, 'password_modified_date');
+  // Of another one of that name, as a restored lldap has it, the date tells nothing about what the hash was made for.
+  const modifiedAt = account && account.uuid === draft.uuid ? attribute(account, 'password_modified_date') : undefined;
   if (modifiedAt !== undefined) draft.passwordModifiedAt = modifiedAt;
 }

@@ -162,4 +162,16 @@ describe('schedules that once broke a promise', () => {
     ],
     { adoption: 'all', maxHeld: 1, phase: 0 },
   );
+
+  keepsItsPromises('a password that was set while lldap was restored is not set again', [
+    { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: WITH_PASSWORD },
+    { do: 'until', call: 'user/0 lldap createUser' },
+    { do: 'until', call: 'user/0 kube PATCH' },
+    { do: 'backup', of: 'lldap' },
+    { do: 'removeUser', id: 'alice' },
+    secret('a/s1'),
+    { do: 'until', call: 'user/0 lldap createUser' },
+    { do: 'until', call: 'user/0 ldap setPassword' },
+    { do: 'restore', of: 'lldap', bare: false },
+  ]);
 });

@@ -19,6 +19,12 @@ test: build tools ## Run all tests
 chaos: node_modules/.ready ## Play 100,000 new random schedules (SCHEDULES=, SEED=)
 	@SCHEDULES=$${SCHEDULES:-100000} SEED=$${SEED:-$$RANDOM$$RANDOM} $(RUN) mocha --exit test/chaos/chaos.test.ts
 
+mutation: node_modules/.ready ## Change the decision code in thousands of ways and see which changes no test notices (10 minutes)
+	@rm -rf dist/mutation/{functions,shared,test,crds}
+	@mkdir -p dist/mutation
+	@cp -r functions shared test crds .mocharc.json test/mutation/{package.json,package-lock.json,stryker.config.json} dist/mutation
+	@cd dist/mutation && npm ci --no-audit --no-fund --loglevel=error && ../../node_modules/.bin/node node_modules/.bin/stryker run
+
 check: node_modules/.ready ## Check types, lint and format
 	@$(RUN) tsc
 	@$(RUN) biome check --error-on-warnings .
@@ -56,4 +62,4 @@ node_modules/.ready: package.json package-lock.json
 	@npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-.PHONY: help demo test chaos check build release image bench clean tools
+.PHONY: help demo test chaos mutation check build release image bench clean tools

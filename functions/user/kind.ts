@@ -24,9 +24,22 @@ import { creation, markText, type Observed, plan, planDeletion, type Step } from
 
 type UserWork = Work<'LldapUser'>;
 
+/** So long after the key was replaced, as a cluster's backup may do, every process knows the new one. */
+const KEY_SERVES_MS = 300_000;
+
+function createKeyReader(io: Io): () => Promise<PasswordKey> {
+  const make = () => once(async () => readPasswordKey(await io.kube.secret(await io.kube.namespace(), PASSWORD_KEY_SECRET)));
+  let [read, since] = [make(), io.clock.now()];
+  return () => {
+    const now = io.clock.now();
+    if (now - since >= KEY_SERVES_MS) [read, since] = [make(), now];
+    return read();
+  };
+}
+
 /** Users: an account in lldap, its attributes, and its password. */
 export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step> {
-  const passwordKey = once(async () => readPasswordKey(await io.kube.secret(await io.kube.namespace(), PASSWORD_KEY_SECRET)));
+  const passwordKey = createKeyReader(io);
   return {
     name: 'LldapUser',
     refuse: ({ spec }, policy) =>

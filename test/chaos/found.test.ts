@@ -174,4 +174,29 @@ describe('schedules that once broke a promise', () => {
     { do: 'until', call: 'user/0 ldap setPassword' },
     { do: 'restore', of: 'lldap', bare: false },
   ]);
+
+  keepsItsPromises(
+    'two processes that know different keys for password hashes, as after a restore, come to agree',
+    [
+      { do: 'run', actions: 30, seed: 0 },
+      {
+        do: 'apply',
+        kind: 'LldapUser',
+        at: 'a/r1',
+        spec: { username: 'Alice', email: 'e1@x', displayName: 'A', firstName: 'A', passwordSecretRef: { name: 's1', key: 'k' } },
+      },
+      { do: 'run', actions: 5, seed: 132294 },
+      { do: 'run', actions: 7, seed: 27746 },
+      { do: 'restore', of: 'kube', bare: false },
+      {
+        do: 'apply',
+        kind: 'LldapUser',
+        at: 'a/r1',
+        spec: { username: 'alice', email: 'e1@x', passwordSecretRef: { name: 's1', key: 'k' } },
+      },
+      secret('a/s1'),
+      { do: 'run', actions: 1, seed: 68287 },
+    ],
+    { processes: 2, installed: false, calmSeed: 1 },
+  );
 });

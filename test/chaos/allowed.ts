@@ -3,7 +3,19 @@ import { MARK_ATTRIBUTE } from '../../shared/names.ts';
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
-import { declares, isBuiltIn, isPrivileged, lower, mayDelete, mayTakeAway, mayWrite, type RuleBook, readMark, refOf } from './rules.ts';
+import {
+  declares,
+  isBuiltIn,
+  isPrivileged,
+  isStalled,
+  lower,
+  mayDelete,
+  mayTakeAway,
+  mayWrite,
+  type RuleBook,
+  readMark,
+  refOf,
+} from './rules.ts';
 
 /** Which mutations of lldap a resource may lead to: what it asks for, on what is its own. */
 
@@ -169,9 +181,6 @@ function defines(self: AnyResource, target: string, definition: Fields): boolean
     isEditable === definition.isEditable
   );
 }
-
-/** Another definition is there, so it does not get what it declares. */
-const isStalled = ({ status }: AnyResource) => status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
 
 function mayUndefine(self: AnyResource, target: string, name: string, moment: Moment, book: RuleBook, done: ReadonlySet<string>): boolean {
   if (self.kind !== 'LldapAttributeSchema' || !isGoing(self) || self.spec.target !== target || declares(self) !== name) return false;

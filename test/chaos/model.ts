@@ -6,8 +6,8 @@ import { passwordAsked } from './allowed.ts';
 import { nameOf } from './broker.ts';
 import { type AnyResource, resourceKey } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
-import { isStalled, justified } from './reasons.ts';
-import { declares, isBuiltIn, isVirtual, lower, readMark, recordedUuid, refOf } from './rules.ts';
+import { justified } from './reasons.ts';
+import { declares, isBuiltIn, isStalled, isVirtual, lower, readMark, recordedUuid, refOf } from './rules.ts';
 import { Violation, type World } from './world.ts';
 
 /**

@@ -7,6 +7,7 @@ import {
   declares,
   isBuiltIn,
   isPrivileged,
+  isStalled,
   isUntouchable,
   isVirtual,
   lower,
@@ -88,7 +89,6 @@ const isReady = (r: AnyResource) => r.status?.conditions?.some((c) => c.type ===
 /** Why it is not Ready; empty if it is. */
 export const reasonOf = (r: AnyResource | undefined) =>
   r?.status?.conditions?.find((c) => c.type === 'Ready' && c.status === 'False')?.reason ?? '';
-export const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
 const NOT_SERIOUS = ['Conflict', 'NotOurs', 'Forbidden', 'Protected'];
 
 /** Whether one is rightly waited for: none is Ready, and lldap has none, or one that is theirs who are to come. */

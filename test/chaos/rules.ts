@@ -59,6 +59,9 @@ export function isVirtual(resource: AnyResource, book: RuleBook): boolean {
   );
 }
 
+/** A person must help; of a definition: another one is there, so it does not get what it declares. */
+export const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
+
 export const recordedUuid = (r: AnyResource) => (r.kind === 'LldapUser' || r.kind === 'LldapGroup' ? r.status?.uuid : undefined);
 
 /** It may have made something that its status does not tell yet. */

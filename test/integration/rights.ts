@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { parseManifests } from '../local/knative/manifests.ts';
 import { renderManifests } from '../local/knative/render.ts';
+import { isAllowed } from '../local/kube/access.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
 import { FUNCTIONS, type KubeCall } from './functions.ts';
 
@@ -43,11 +44,7 @@ export async function grantRights(cluster: Cluster, namespace: string): Promise<
 async function inEffect(cluster: Cluster, user: string): Promise<void> {
   const resourceAttributes = { group: 'events.k8s.io', resource: 'events', verb: 'create', namespace: 'default' };
   const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
-  for (;;) {
-    const { body } = await cluster.request('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
-      body: { spec: { user, resourceAttributes } },
-    });
-    if ((body as { status?: { allowed?: boolean } }).status?.allowed) return;
+  while (!(await isAllowed(cluster, user, resourceAttributes))) {
     if (Date.now() > deadline) throw new Error(`the rights of ${user} are not in effect`);
     await sleep(20);
   }

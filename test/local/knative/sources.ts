@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isAllowed } from '../kube/access.ts';
 import type { Addresses } from './addresses.ts';
 import { timestamp } from './cloudevent.ts';
 import type { Source, SourceResource } from './eventing.ts';
@@ -78,18 +79,13 @@ export class LocalSource {
     const [group, resourceName] = [groupOf(resource.apiVersion), pluralOf(resource.kind)];
     for (const verb of ['get', 'list', 'watch']) {
       const resourceAttributes = { group, resource: resourceName, verb, ...(!allNamespaces && { namespace }) };
-      const spec = { user: `system:serviceaccount:${namespace}:${serviceAccount}`, resourceAttributes };
-      for (let asked = 1; !(await this.#isAllowed(spec)); asked++) {
+      const user = `system:serviceaccount:${namespace}:${serviceAccount}`;
+      for (let asked = 1; !(await isAllowed(this.#cluster, user, resourceAttributes)); asked++) {
         if (asked === ASKED_AT_MOST)
           throw new Error(`source ${this.name}: ServiceAccount ${namespace}/${serviceAccount} may not ${verb} ${resourceName}.${group}`);
         await sleep(ASKS_AGAIN_AFTER_MS, undefined, { signal: this.#end.signal });
       }
     }
-  }
-
-  async #isAllowed(spec: object): Promise<boolean> {
-    const { body } = await this.#cluster.request('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body: { spec } });
-    return isRecord(body) && isRecord(body.status) && body.status.allowed === true;
   }
 
   /** A kind that is missing in an existing group is skipped for good; a group that is missing is waited for. */

@@ -89,7 +89,8 @@ describe('real processes, while everything around them fails', () => {
       const doomed = COUNTS.users - 1 - n;
       deleted.add(doomed);
       wanted.delete(`chaos-${doomed}`);
-      await attempt('people delete a user', () => world.kubectl('delete', 'llu', `user-${doomed}`, '-n', NAMESPACE, '--wait=false'));
+      const remove = ['delete', 'llu', `user-${doomed}`, '-n', NAMESPACE, '--wait=false', '--ignore-not-found'];
+      await attempt('people delete a user', () => world.kubectl(...remove));
       await sleep(1_500);
     }
     await world.lldap.heal();

@@ -26,7 +26,7 @@ export interface ProcessInfo {
 const STARTS = 5;
 const RESTART_AFTER_MS = 100;
 /** The double is ended by tests; nobody waits there for a function's whole grace period. */
-const ENDS_WITHIN_MS = 10_000;
+const ENDS_WITHIN_MS = 60_000;
 
 export class LocalService {
   readonly name: string;

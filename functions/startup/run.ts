@@ -33,6 +33,8 @@ export interface Summary {
   marksDefined: number;
   virtualGroupsWritten: number;
   resources: number;
+  /** Whether every resource that was due was asked to reconcile. */
+  asked: boolean;
   /** Reconcile events, by why. */
   posted: { lost: number; stalled: number; rotated: number; drifted: number; full: number };
 }
@@ -75,6 +77,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     marksDefined: 0,
     virtualGroupsWritten: 0,
     resources: 0,
+    asked: false,
     posted: { lost: 0, stalled: 0, rotated: 0, drifted: 0, full: 0 },
   };
   const part: Part = async (setting, work) => {
@@ -143,6 +146,7 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
     if (isEverythingDue) posted.full = await post(everything(inventory, policy.operatorNamespace));
     return true;
   });
+  summary.asked = asked === true;
   if (isEverythingDue && !asked)
     summary.problems.push('Not every resource was asked to look at lldap again: run startup once more with mode full.');
   if (key)

@@ -1,4 +1,4 @@
-import type { Broker } from '../events/broker.ts';
+import { type Broker, BrokerError } from '../events/broker.ts';
 import type { AttributeTarget } from '../kube/resources.ts';
 import { type AttributeDefinition, type LldapClient, LldapError } from '../lldap/api.ts';
 import type { Log } from '../log.ts';
@@ -13,15 +13,22 @@ const DEFINITION = { name: MARK_ATTRIBUTE, type: 'String', isList: false, isVisi
  * @returns how many it made, and for which targets lldap has another definition than the operator's
  */
 export async function defineMarks(lldap: LldapClient): Promise<{ made: number; altered: AttributeTarget[] }> {
-  const schema = await lldap.schema();
+  const { missing, altered } = await findMarks(lldap);
   let made = 0;
+  for (const target of missing) if (await define(lldap, target)) made++;
+  return { made, altered };
+}
+
+async function findMarks(lldap: LldapClient): Promise<{ missing: AttributeTarget[]; altered: AttributeTarget[] }> {
+  const schema = await lldap.schema();
+  const missing: AttributeTarget[] = [];
   const altered: AttributeTarget[] = [];
   for (const target of ['User', 'Group'] as const) {
     const existing = schema[target].find((a) => a.name === MARK_ATTRIBUTE);
-    if (!existing && (await define(lldap, target))) made++;
-    if (existing && !isOurs(existing)) altered.push(target);
+    if (!existing) missing.push(target);
+    else if (!isOurs(existing)) altered.push(target);
   }
-  return { made, altered };
+  return { missing, altered };
 }
 
 function isOurs({ type, isList, isVisible, isEditable }: AttributeDefinition): boolean {
@@ -38,10 +45,19 @@ async function define(lldap: LldapClient, target: AttributeTarget): Promise<bool
   }
 }
 
-/** For a pass that met lldap without the mark: whatever lost it (a restore, a person) lost the marks of all objects. */
-export async function restoreMarks(io: { lldap: LldapClient; broker: Broker; log: Log }): Promise<void> {
-  const { made } = await defineMarks(io.lldap);
-  if (made === 0) return;
-  io.log.warn('lldap had no definition of the mark; made it, and asked for a full run of startup');
-  await io.broker.startup('full').catch((error: unknown) => io.log.error('startup could not be asked for', { reason: String(error) }));
+/**
+ * For a pass that met lldap without the mark: whatever lost it (a restore, a person) lost the marks of all objects. A full
+ * run of startup is asked for first: once the mark is defined, nothing tells that it was lost. Where the broker does not take
+ * that, the mark stays undefined, and the next attempt asks again.
+ */
+export async function restoreMarks({ lldap, broker, log }: { lldap: LldapClient; broker: Broker; log: Log }): Promise<void> {
+  if ((await findMarks(lldap)).missing.length === 0) return;
+  try {
+    await broker.startup('full');
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error;
+    return log.error('lldap has no definition of the mark, and startup could not be asked for', { reason: error.message });
+  }
+  log.warn('lldap had no definition of the mark; asked for a full run of startup, and made it');
+  await defineMarks(lldap);
 }

@@ -3,6 +3,7 @@ import { groupKind } from '../../functions/group/kind.ts';
 import { membershipKind } from '../../functions/membership/kind.ts';
 import { handleDeadLetter } from '../../functions/requeue/dead-letter.ts';
 import { createHolds } from '../../functions/requeue/hold.ts';
+import { startupHandler } from '../../functions/startup/handler.ts';
 import { createRuns } from '../../functions/startup/run.ts';
 import { userKind } from '../../functions/user/kind.ts';
 import { reconcileUsersOf } from '../../functions/user/secret.ts';
@@ -90,16 +91,8 @@ function handlersOf(process: Process, around: Surroundings): Record<string, Even
       return { '/': kindHandler('LldapMembership', createEngine(membershipKind, io, settings)) };
     case 'attribute-schema':
       return { '/': kindHandler('LldapAttributeSchema', createEngine(attributeSchemaKind, io, settings)) };
-    case 'startup': {
-      const run = createRuns(io, config);
-      return {
-        '/': async (event) => {
-          if (event.what !== 'startup') throw new Error(`startup got ${event.what}`);
-          await run(event.mode);
-          return { status: 204 };
-        },
-      };
-    }
+    case 'startup':
+      return { '/': startupHandler(createRuns(io, config), around.log) };
   }
 }
 

@@ -245,8 +245,9 @@ describe('startup', () => {
     h.breakBroker(true);
     const summary = await h.startup();
     assert.match(summary.problems.join('\n'), /BROKER_URL.*\n.*once more with mode full/);
+    assert.equal(summary.asked, false);
     h.breakBroker(false);
-    await h.startup('full');
+    assert.equal((await h.startup('full')).asked, true);
     assert.ok(h.posted.reconcile.some(({ target }) => target.name === 'settled'));
   });
 

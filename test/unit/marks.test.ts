@@ -71,9 +71,10 @@ describe('shared/reconcile/marks', () => {
   });
 
   it('that were lost lead to a look at everything: whatever lost them lost the marks of all objects', async () => {
-    const { io, posted, lines } = bench([]);
+    const { io, posted, added, lines } = bench([]);
     await restoreMarks(io);
     assert.deepEqual(posted, ['full']);
+    assert.equal(added.length, 2);
     assert.match(lines.join(''), /"level":"warn","message":"lldap had no definition of the mark/);
   });
 
@@ -83,9 +84,10 @@ describe('shared/reconcile/marks', () => {
     assert.deepEqual(posted, []);
   });
 
-  it('that were lost are a matter for the log, and not of the pass, if the broker does not take the event', async () => {
-    const { io, lines } = bench([], { post: new BrokerError('The broker answered 503.') });
+  it('that were lost stay undefined while the broker does not take the event, so that the next attempt asks again', async () => {
+    const { io, added, lines } = bench([], { post: new BrokerError('The broker answered 503.') });
     await restoreMarks(io);
-    assert.match(lines.join(''), /"level":"error","message":"startup could not be asked for".*The broker answered 503/);
+    assert.deepEqual(added, []);
+    assert.match(lines.join(''), /"level":"error","message":"lldap has no definition of the mark.*The broker answered 503/);
   });
 });

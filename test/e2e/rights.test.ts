@@ -151,6 +151,8 @@ async function everythingThatFunctionsDo(world: World): Promise<void> {
   await world.lldap.start();
   await world.stack.knative.runCronJob('lldap-operator-startup');
   await world.stack.knative.runCronJob('lldap-operator-drift');
+  // By itself: where its user or group is gone already, nobody needs to know who else declares the pair.
+  await world.kubectl('delete', 'llm', 'anna-team', '-n', ns, '--timeout=120s');
   await world.kubectl('delete', 'llm,llu,llg', '--all', '-n', ns, '--timeout=120s');
   await world.kubectl('delete', 'llas', '--all', '-n', ns, '--timeout=120s');
   await world.kubectl('delete', 'llm,llu', '--all', '-n', OPERATOR, '--timeout=120s');

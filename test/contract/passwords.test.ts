@@ -93,6 +93,7 @@ describe("lldap's passwords", () => {
       url: target.ldapUrl,
       credentials: async () => ({ username: id, password: 'another password' }),
       logger: createLog('error'),
+      timeoutMs: 60_000,
     });
     await rejects(passwords.set(other, 'some password'), 'unauthorized');
     await passwords.close();
@@ -103,6 +104,7 @@ describe("lldap's passwords", () => {
       url: target.ldapUrl,
       credentials: async () => ({ username: target.admin.username, password: 'wrong' }),
       logger: createLog('error'),
+      timeoutMs: 60_000,
     });
     await rejects(passwords.set(target.admin.username, 'some password'), 'unauthenticated');
     await rejects(passwords.check(), 'unauthenticated');
@@ -154,7 +156,7 @@ describe("lldap's passwords", () => {
   it('can be set over LDAPS by who trusts the certificate, and by nobody else', async () => {
     // A real lldap may have none.
     if (target.ldapsUrl === undefined || target.ca === undefined) return;
-    const options = { url: target.ldapsUrl, credentials: async () => target.admin, logger: createLog('error') };
+    const options = { url: target.ldapsUrl, credentials: async () => target.admin, logger: createLog('error'), timeoutMs: 60_000 };
     const id = await newUser(target);
     const passwords = createLldapPasswords({ ...options, ca: target.ca });
     await passwords.set(id, 'some password');

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
+import { createHttp } from '../../shared/http.ts';
 import { LldapError } from '../../shared/lldap/api.ts';
-import { createLldapClient, type LldapClientOptions } from '../../shared/lldap/client.ts';
+import { createLldapClient, createLldapClientOver, type LldapClientOptions } from '../../shared/lldap/client.ts';
 import { createLog } from '../../shared/log.ts';
+import { FakeClock } from '../fake-clock.ts';
 import { type Entry, type LocalLldap, startLldap } from '../local/lldap/start.ts';
 
 describe('the session with lldap', () => {
@@ -26,9 +28,21 @@ describe('the session with lldap', () => {
       url: lldap.url,
       credentials: async () => lldap.admin,
       logger: createLog('debug', (line) => log.push(line)),
+      timeoutMs: 60_000,
       ...options,
     });
     closing.push(client.close);
+    return client;
+  };
+  /** Waits for an answer only so long, with a connection and a token that are there already: getting them may take its time. */
+  const connectHastily = async () => {
+    const client = connect({ timeoutMs: 300 });
+    const isThere = () =>
+      client.user('admin').then(
+        () => true,
+        () => false,
+      );
+    while (!(await isThere())) await new Promise((resolve) => setTimeout(resolve, 20));
     return client;
   };
   const count = async (operation: string, protocol: Entry['protocol'] = 'http') =>
@@ -97,11 +111,19 @@ describe('the session with lldap', () => {
   });
 
   it('says unauthenticated after exactly one login with wrong credentials, which it does not repeat at once', async () => {
-    const client = connect({ credentials: async () => ({ username: 'admin', password: 'wrong' }) });
+    const http = createHttp({ baseURL: lldap.url, timeoutMs: 60_000, keepAliveMs: 4000 });
+    closing.push(http.close);
+    const clock = new FakeClock();
+    const credentials = async () => ({ username: 'admin', password: 'wrong' });
+    const client = createLldapClientOver(http, { credentials, logger: createLog('error'), clock });
     const errors = await Promise.all(Array.from({ length: 50 }, () => failure(client.user('admin'))));
     assert.ok(errors.every(({ kind }) => kind === 'unauthenticated'));
+    await clock.advance(4_999);
     assert.equal((await failure(client.user('admin'))).kind, 'unauthenticated');
     assert.deepEqual([await count('login'), await count('user', 'graphql')], [1, 0]);
+    await clock.advance(1);
+    assert.equal((await failure(client.user('admin'))).kind, 'unauthenticated');
+    assert.equal(await count('login'), 2);
   });
 
   it('reads the credentials anew for each login: right ones serve at once after wrong ones', async () => {
@@ -177,9 +199,8 @@ describe('the session with lldap', () => {
   });
 
   it('says whether a mutation whose answer did not come may have been carried out', async () => {
-    const client = connect({ timeoutMs: 300 });
-    await client.user('admin');
-    const update = () => failure(client.updateUser('admin', { displayName: 'x' }));
+    const patient = connect();
+    await patient.user('admin');
     for (const [fault, kind, outcomeUnknown] of [
       [{ kind: 'drop' }, 'unavailable', true],
       [{ kind: 'hang' }, 'unavailable', true],
@@ -188,8 +209,9 @@ describe('the session with lldap', () => {
       [{ kind: 'status', status: 408 }, 'unavailable', false],
       [{ kind: 'text', text: 'Attribute x is not defined in the schema' }, 'undefinedAttribute', false],
     ] as const) {
+      const client = fault.kind === 'hang' ? await connectHastily() : patient;
       await lldap.fault({ ...fault, times: 1 });
-      const error = await update();
+      const error = await failure(client.updateUser('admin', { displayName: 'x' }));
       assert.deepEqual([error.kind, error.outcomeUnknown], [kind, outcomeUnknown], JSON.stringify(fault));
       await lldap.fault({ ...fault, only: { operation: 'user' }, times: 1 });
       assert.equal((await failure(client.user('admin'))).outcomeUnknown, false);
@@ -207,8 +229,9 @@ describe('the session with lldap', () => {
 
   it('keeps password and tokens out of its errors and its log, whatever lldap says', async () => {
     const password = lldap.admin.password;
-    const client = connect({ timeoutMs: 300 });
-    await client.user('admin');
+    const patient = connect();
+    await patient.user('admin');
+    const hasty = await connectHastily();
     const { refreshTokens } = await lldap.snapshot();
     const secrets = [password, 'hush-value', 'eyJ', ...refreshTokens.keys()];
     const said: string[] = [];
@@ -216,7 +239,7 @@ describe('the session with lldap', () => {
       const error = await failure(promise);
       said.push(error.message, inspect(error, { depth: 10, showHidden: true }), JSON.stringify(error), String(error.stack));
     };
-    const change = () =>
+    const change = (client = patient) =>
       client.updateUser('admin', { displayName: 'hush-value', insertAttributes: [{ name: 'first_name', value: ['hush-value'] }] });
     for (const fault of [
       { kind: 'text', text: 'I do not like {request}' },
@@ -228,12 +251,15 @@ describe('the session with lldap', () => {
       { kind: 'hang' },
     ] as const) {
       await lldap.fault(fault);
-      await fail(change());
+      await fail(change(fault.kind === 'hang' ? hasty : patient));
       await lldap.heal();
     }
+    // One whose refresh was never refused, or it would log in instead.
+    const other = connect();
+    await other.user('admin');
     await logOut();
     await lldap.fault({ kind: 'status', status: 500, only: { operation: 'refresh' } });
-    await fail(change());
+    await fail(change(other));
     await lldap.fault({ kind: 'drop', only: { operation: 'login' } });
     await fail(connect().user('admin'));
     await fail(connect({ credentials: async () => ({ username: 'admin', password: `${password}-wrong` }) }).user('admin'));

@@ -18,7 +18,7 @@ export const EVENT = {
   'content-type': 'application/json',
 };
 export const ASYNC = { 'messaging.knative.dev/async-handler': 'true' };
-export const DELIVERY = { retry: 2, backoffPolicy: 'exponential', backoffDelay: 'PT0.02S', timeout: 'PT5S' };
+export const DELIVERY = { retry: 2, backoffPolicy: 'exponential', backoffDelay: 'PT0.02S', timeout: 'PT10M' };
 
 export interface Setting {
   /** Of the Broker. */

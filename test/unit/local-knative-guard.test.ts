@@ -13,7 +13,7 @@ describe('The local Knative', () => {
     const script = `
       const { LocalProcess } = await import(${JSON.stringify(`${MODULES}/process.ts`)});
       const { theGuard } = await import(${JSON.stringify(`${MODULES}/../guard.ts`)});
-      const child = await LocalProcess.start([process.execPath, ${JSON.stringify(`${MODULES}/sample-function.ts`)}], {}, () => undefined);
+      const child = await LocalProcess.start([process.execPath, ${JSON.stringify(`${MODULES}/sample-function.ts`)}], { PORT: '0' }, () => undefined);
       console.log(JSON.stringify({ pid: child.pid, directory: theGuard().directory }));
     `;
     const run = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });

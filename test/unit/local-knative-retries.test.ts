@@ -44,24 +44,31 @@ describe('The local Broker', () => {
     });
 
     it('a timeout, whose connection it cuts; the dead letter then tells of no error', async () => {
-      await start({ answer: () => undefined, triggers: [{ delivery: { ...DELIVERY, retry: 1, timeout: 'PT0.1S' } }], deadLetter: true });
+      await start({ answer: () => undefined, triggers: [{ delivery: { ...DELIVERY, retry: 1, timeout: 'PT0.5S' } }], deadLetter: true });
       await post();
+      const tries = told.filter((each) => each.what === 'undelivered').filter(({ to }) => !to.endsWith('/dead-letter'));
       assert.deepEqual(
-        received().map(({ path, aborted }) => [path, aborted]),
+        tries.map(({ attempt, why }) => [attempt, why]),
         [
-          ['/', true],
-          ['/', true],
-          ['/dead-letter', false],
+          [1, 'timeout'],
+          [2, 'timeout'],
         ],
       );
-      assert.deepEqual(
-        Object.keys(received()[2]?.headers ?? {}).filter((name) => name.includes('error')),
-        [],
-      );
+      // On a busy machine the time may be over before a try has a connection, and the letter may need its own second one.
+      const cut = received().filter(({ path }) => path === '/');
+      assert.ok(cut.length > 0);
+      await until(() => cut.every(({ aborted }) => aborted));
+      const letters = received().filter(({ path }) => path === '/dead-letter');
+      assert.ok(letters.length > 0);
+      for (const { headers } of letters)
+        assert.deepEqual(
+          Object.keys(headers).filter((name) => name.includes('error')),
+          [],
+        );
     });
 
     it('nothing when the delivery says no number', async () => {
-      await start({ answer: () => ({ status: 503 }), triggers: [{ delivery: { timeout: 'PT5S' } }] });
+      await start({ answer: () => ({ status: 503 }), triggers: [{ delivery: { timeout: 'PT10M' } }] });
       assert.equal((await post()).status, 500);
       assert.equal(received().length, 1);
     });

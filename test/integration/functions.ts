@@ -48,6 +48,8 @@ export interface FunctionsOptions {
   onCall: (call: KubeCall) => void;
   /** Asked before each call; what it throws is the answer. */
   interfere: (by: string, request: KubeRequest) => Promise<void>;
+  /** For each answer of lldap; long, since a machine that stands still for a while is no outage. */
+  lldapTimeoutMs?: number;
   random: () => number;
 }
 
@@ -77,19 +79,20 @@ export function createFunctions(options: FunctionsOptions): Functions {
 }
 
 function createIo(by: string, options: FunctionsOptions): Io {
-  const { config, credentials, broker, clock } = options;
+  const { config, credentials, broker, clock, lldapTimeoutMs: timeoutMs = 60_000 } = options;
   const log = createLog('debug', options.log, { function: by });
   const kube = createKube(watched(by, connect(options.kubeconfigs[by]), options));
   const lldap = createLldapClient({
     url: config.lldapUrl,
     credentials,
     maxCalls: config.lldapMaxCalls,
+    timeoutMs,
     logger: log,
   });
   return {
     kube,
     lldap,
-    passwords: createLldapPasswords({ url: config.ldapUrl, credentials, logger: log }),
+    passwords: createLldapPasswords({ url: config.ldapUrl, credentials, timeoutMs, logger: log }),
     broker,
     lookup: createLookup(kube, lldap, config.instance, async () => (config.namespaces === 'own' ? kube.namespace() : undefined)),
     clock,

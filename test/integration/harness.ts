@@ -59,7 +59,7 @@ export interface Harness extends Person {
   /** Functions that remember nothing, as after a restart. */
   restart(): Promise<void>;
   /** A second process of each function beside the first. */
-  another(): Functions;
+  another(more?: Pick<FunctionsOptions, 'lldapTimeoutMs'>): Functions;
   /** What `work` asked of the API server and of lldap. */
   cost(work: () => Promise<unknown>): Promise<Cost>;
   /** Ends all. @throws AssertionError when a function was refused a call for want of a right, or said a password or token. */
@@ -175,8 +175,8 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       await functions.close();
       functions = createFunctions(options);
     },
-    another() {
-      const one = createFunctions(options);
+    another(more = {}) {
+      const one = createFunctions({ ...options, ...more });
       others.push(one);
       return one;
     },

@@ -1,16 +1,13 @@
-import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../ports.ts';
 import { readCa, type ServerFiles } from './files.ts';
 import { ApiConnection } from './http.ts';
 import type { Daemon, ProcessGroup } from './processes.ts';
 
 const READY_WITHIN_MS = 120_000;
 const LOOK_AGAIN_AFTER_MS = 50;
-/** Below the range from which the kernel takes ports for outgoing connections: none of them can take ours during a restart. */
-const PORTS = { from: 20_000, below: 32_000 };
 const PORT_ATTEMPTS = 5;
 
 /**
@@ -146,16 +143,4 @@ async function until<T>(daemon: Daemon, look: () => Promise<T | false | undefine
     await sleep(LOOK_AGAIN_AFTER_MS);
   }
   throw new Error(`${reason}, after ${READY_WITHIN_MS / 1000} s. The server's last words:\n${await daemon.lastWords()}`);
-}
-
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(PORTS.from, PORTS.below);
-    const free = await new Promise<boolean>((resolve) => {
-      const probe = createServer();
-      probe.once('error', () => resolve(false));
-      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
-    });
-    if (free) return port;
-  }
 }

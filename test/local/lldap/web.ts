@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { type GraphqlRequest, prepare, run } from './api.ts';
 import type { Auth } from './auth.ts';
 import type { Directory } from './directory.ts';
@@ -40,7 +41,16 @@ export function createWeb(parts: Parts): Server {
   });
   server.keepAliveTimeout = IDLE_MS;
   server.keepAliveTimeoutBuffer = 0;
+  server.on('timeout', closeIfIdle);
   return server;
+}
+
+/** Where this process stood still meanwhile, a request may lie there that was sent long before the time was over. */
+function closeIfIdle(socket: Socket): void {
+  const { bytesRead } = socket;
+  setImmediate(() => {
+    if (socket.bytesRead === bytesRead) socket.destroy();
+  });
 }
 
 /** `undefined`: no answer, ever. `reset`: the connection ends instead. */

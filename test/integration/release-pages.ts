@@ -103,9 +103,11 @@ function withoutNeedy(block: string): string {
   return block.replace(/^(?:.*\\\n)*.*# \(needs [^)]+\)\n/gm, '');
 }
 
+const KNATIVE_KINDS = ['services.serving.knative.dev', 'brokers', 'triggers', 'eventpolicies', 'apiserversources'];
+
 /** Lets the API server keep Knative's kinds. */
 export async function installKnativeKinds(cluster: Cluster): Promise<void> {
   await cluster.apply(knativeCrds());
-  const served = async () => (await cluster.kubectl(['get', 'services.serving.knative.dev,triggers,apiserversources', '-A'])).code === 0;
+  const served = async () => (await cluster.kubectl(['get', KNATIVE_KINDS.join(), '-A'])).code === 0;
   while (!(await served())) await sleep(100);
 }

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { parseManifests } from '../local/knative/manifests.ts';
 import { renderManifests } from '../local/knative/render.ts';
-import { isAllowed } from '../local/kube/access.ts';
+import { rbacKnowsAll } from '../local/kube/access.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
 import { FUNCTIONS, type KubeCall } from './functions.ts';
 
@@ -10,14 +9,13 @@ import { FUNCTIONS, type KubeCall } from './functions.ts';
 
 const CLUSTER_WIDE = new Set(['ClusterRole', 'ClusterRoleBinding', 'Namespace']);
 const RIGHTS = new Set(['ServiceAccount', 'Role', 'RoleBinding', ...CLUSTER_WIDE]);
-const IN_EFFECT_WITHIN_MS = 120_000;
 
 interface Manifest {
   kind: string;
   metadata: { name: string; namespace?: string };
   roleRef?: { kind: string; name: string };
   subjects?: { name: string; namespace?: string }[];
-  rules?: { apiGroups: string[]; resources: string[]; verbs: string[]; resourceNames?: string[] }[];
+  rules?: { resources: string[]; verbs: string[]; resourceNames?: string[] }[];
 }
 
 async function manifests(): Promise<Manifest[]> {
@@ -37,52 +35,14 @@ export async function grantRights(cluster: Cluster, namespace: string): Promise<
     for (const subject of object.subjects ?? []) subject.namespace = namespace;
   }
   await cluster.apply(objects.map((object) => stringify(object)).join('---\n'));
-  await allInEffect(cluster, objects);
-}
-
-async function allInEffect(cluster: Cluster, objects: readonly Manifest[]): Promise<void> {
-  for (const binding of objects) {
-    for (const { namespace, name } of binding.subjects ?? []) {
-      for (const right of rightsBy(binding, objects)) await inEffect(cluster, `system:serviceaccount:${namespace}:${name}`, right);
-    }
-  }
-}
-
-/** What a binding grants, right by right. */
-function rightsBy({ metadata, roleRef }: Manifest, objects: readonly Manifest[]): Record<string, string>[] {
-  const where = metadata.namespace ? { namespace: metadata.namespace } : {};
-  return (roleOf(roleRef, objects)?.rules ?? []).flatMap(({ apiGroups, resources, verbs, resourceNames = [''] }) =>
-    apiGroups.flatMap((group) =>
-      resources.flatMap((path) =>
-        resourceNames.flatMap((name) =>
-          verbs.map((verb) => {
-            const [resource = '', subresource] = path.split('/');
-            return { ...where, group, resource, verb, ...(subresource && { subresource }), ...(name && { name }) };
-          }),
-        ),
-      ),
-    ),
-  );
-}
-
-function roleOf(roleRef: Manifest['roleRef'], objects: readonly Manifest[]): Manifest | undefined {
-  return objects.find(({ kind, metadata }) => kind === roleRef?.kind && metadata.name === roleRef.name);
-}
-
-/** RBAC's caches learn of new roles and bindings a moment after they are made, of each kind for itself. */
-async function inEffect(cluster: Cluster, user: string, right: Record<string, string>): Promise<void> {
-  const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
-  while (!(await isAllowed(cluster, user, right))) {
-    if (Date.now() > deadline) throw new Error(`${user} may not yet do what it was granted: ${JSON.stringify(right)}`);
-    await sleep(20);
-  }
+  await rbacKnowsAll(cluster);
 }
 
 /** Everything that the base grants to the functions: `user: patch lldapusers/status`. */
 export async function grantedRights(): Promise<Set<string>> {
   const objects = await manifests();
   const grants = objects.flatMap(({ roleRef, subjects = [] }) => {
-    const role = roleOf(roleRef, objects);
+    const role = objects.find(({ kind, metadata }) => kind === roleRef?.kind && metadata.name === roleRef.name);
     const functions = subjects.map(({ name }) => name.replace('lldap-operator-', '')).filter((name) => FUNCTIONS.some((f) => f === name));
     return functions.map((by) => ({ by, rules: role?.rules ?? [] }));
   });

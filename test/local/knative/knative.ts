@@ -5,6 +5,7 @@
  *
  * What the real one does and this one does not stands at the head of `broker.ts`, `serving.ts` and `sources.ts`.
  */
+import { rbacKnowsAll } from '../kube/access.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import { Addresses, INGRESS_HOST } from './addresses.ts';
 import { Ingress } from './broker.ts';
@@ -56,7 +57,7 @@ export interface LocalKnative {
 
 const IDLE_MS = 3_000;
 
-/** Applies the ordinary objects to the API server and starts everything else. Ready when this returns. */
+/** Applies the ordinary objects to the API server and starts everything else. Ready, and all rights in effect, when this returns. */
 export async function startKnative({
   cluster,
   manifests: rendered,
@@ -79,7 +80,10 @@ export async function startKnative({
     jobs: manifests.jobs.map((model) => new LocalJob(model, host)),
     cronJobs: manifests.cronJobs.map((model) => new LocalJob(model, host)),
   };
-  if (manifests.plain) await cluster.apply(manifests.plain);
+  if (manifests.plain) {
+    await cluster.apply(manifests.plain);
+    await rbacKnowsAll(cluster);
+  }
   const knative = new Parts(parts, story, faults, brokerAddress(manifests.brokers), addresses);
   try {
     await parts.ingress.start();

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isAllowed } from '../kube/access.ts';
+import { isAllowed, rbacKnowsAll } from '../kube/access.ts';
 import type { Addresses } from './addresses.ts';
 import { timestamp } from './cloudevent.ts';
 import type { Source, SourceResource } from './eventing.ts';
@@ -24,9 +24,6 @@ export interface SourceCluster {
 const RETRIED = [404, 413, 425, 429, 502, 503, 504];
 const GAPS_MS = [100, 200, 400, 800, 1600];
 const RESTARTS_AFTER_MS = 500;
-/** The API server learns of its own bindings by a watch, which on a busy machine takes a while. */
-const ASKS_AGAIN_AFTER_MS = 100;
-const ASKED_AT_MOST = 50;
 
 export class LocalSource {
   readonly name: string;
@@ -80,11 +77,10 @@ export class LocalSource {
     for (const verb of ['get', 'list', 'watch']) {
       const resourceAttributes = { group, resource: resourceName, verb, ...(!allNamespaces && { namespace }) };
       const user = `system:serviceaccount:${namespace}:${serviceAccount}`;
-      for (let asked = 1; !(await isAllowed(this.#cluster, user, resourceAttributes)); asked++) {
-        if (asked === ASKED_AT_MOST)
-          throw new Error(`source ${this.name}: ServiceAccount ${namespace}/${serviceAccount} may not ${verb} ${resourceName}.${group}`);
-        await sleep(ASKS_AGAIN_AFTER_MS, undefined, { signal: this.#end.signal });
-      }
+      if (await isAllowed(this.#cluster, user, resourceAttributes)) continue;
+      await rbacKnowsAll(this.#cluster);
+      if (!(await isAllowed(this.#cluster, user, resourceAttributes)))
+        throw new Error(`source ${this.name}: ServiceAccount ${namespace}/${serviceAccount} may not ${verb} ${resourceName}.${group}`);
     }
   }
 

@@ -284,7 +284,9 @@ describe('A local ApiServerSource on a real API server', function () {
       }),
     );
     await started;
-    await cluster.apply(stringify({ apiVersion: `${group}/v1`, kind: 'Thing', metadata: { name: 'one', namespace } }));
+    // Not by kubectl, which finds new kinds later.
+    const thing = { apiVersion: `${group}/v1`, kind: 'Thing', metadata: { name: 'one' } };
+    await call('POST', `/apis/${group}/v1/namespaces/${namespace}/things`, { body: thing });
     await gotUntil('add one');
     await cluster.kubectl(['delete', 'crd', `things.${group}`, '--wait=false']);
   });

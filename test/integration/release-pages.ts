@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { knativeCrds } from '../local/knative/crds.ts';
+import { KNATIVE_RESOURCES, knativeCrds } from '../local/knative/crds.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
+import { kubectlKnows } from '../local/kube/crds.ts';
 import { ensureTools } from '../local/tools/build.ts';
 
 /**
@@ -103,11 +103,8 @@ function withoutNeedy(block: string): string {
   return block.replace(/^(?:.*\\\n)*.*# \(needs [^)]+\)\n/gm, '');
 }
 
-const KNATIVE_KINDS = ['services.serving.knative.dev', 'brokers', 'triggers', 'eventpolicies', 'apiserversources'];
-
 /** Lets the API server keep Knative's kinds. */
 export async function installKnativeKinds(cluster: Cluster): Promise<void> {
   await cluster.apply(knativeCrds());
-  const served = async () => (await cluster.kubectl(['get', KNATIVE_KINDS.join(), '-A'])).code === 0;
-  while (!(await served())) await sleep(100);
+  await kubectlKnows(cluster, KNATIVE_RESOURCES);
 }

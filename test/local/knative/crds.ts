@@ -9,6 +9,9 @@ const KINDS = [
   ['sources.knative.dev', 'v1', 'ApiServerSource', 'apiserversources'],
 ] as const;
 
+/** `<plural>.<group>` of each. */
+export const KNATIVE_RESOURCES = KINDS.map(([group, , , plural]) => `${plural}.${group}`);
+
 /** CustomResourceDefinitions, as YAML, for tests of what kubectl and kn create. */
 export function knativeCrds(): string {
   const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };

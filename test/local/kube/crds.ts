@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type KindName, PLURALS, type ResourceOf } from '../../../shared/kube/resources.ts';
-import { API_VERSION, INSTANCE_LABEL } from '../../../shared/names.ts';
+import { API_GROUP, API_VERSION, INSTANCE_LABEL } from '../../../shared/names.ts';
 import type { Cluster } from './cluster.ts';
 
 /** The four kinds and the label policy. */
 export const CRD_FOLDER = join(import.meta.dirname, '../../../crds');
-const IN_EFFECT_WITHIN_MS = 60_000;
+const IN_EFFECT_WITHIN_MS = 120_000;
 
 /** The least that each kind's spec can be. */
 export const LEAST_SPEC: { [K in KindName]: ResourceOf[K]['spec'] } = {
@@ -17,13 +17,48 @@ export const LEAST_SPEC: { [K in KindName]: ResourceOf[K]['spec'] } = {
 };
 
 /**
- * Applies `crds/` and waits until all of it is in effect: every kind is served, and the admission policy, which the API
- * server notices with a delay of its own, refuses what it should.
+ * Applies `crds/` and waits until all of it is in effect: every kind is served, kubectl knows it and can explain it, and the
+ * admission policy refuses what it should. The API server does each of these with a delay of its own.
  * @throws Error with what the API server said
  */
 export async function installCrds(cluster: Cluster): Promise<void> {
   await cluster.apply(CRD_FOLDER);
-  await Promise.all((Object.keys(PLURALS) as KindName[]).map((kind) => policyHolds(cluster, kind)));
+  const kinds = Object.keys(PLURALS) as KindName[];
+  await Promise.all([
+    ...kinds.map((kind) => policyHolds(cluster, kind)),
+    kubectlKnows(
+      cluster,
+      kinds.map((kind) => `${PLURALS[kind]}.${API_GROUP}`),
+    ),
+    isPublished(cluster, kinds),
+  ]);
+}
+
+/**
+ * Waits until kubectl finds these kinds, which it does by a list of all kinds that follows their definitions.
+ * @param resources `<plural>.<group>`
+ * @throws Error with what kubectl said
+ */
+export async function kubectlKnows(cluster: Cluster, resources: string[]): Promise<void> {
+  const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
+  for (;;) {
+    const { code, stderr } = await cluster.kubectl(['get', resources.join(','), '-A']);
+    if (code === 0) return;
+    if (Date.now() > deadline) throw new Error(`kubectl get: ${stderr.trim()}`);
+    await sleep(50);
+  }
+}
+
+/** Waits for the schemas that kubectl explains and that tell it whether the API server checks fields. */
+async function isPublished(cluster: Cluster, kinds: KindName[]): Promise<void> {
+  const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
+  for (;;) {
+    const { code, body } = await cluster.request('GET', `/openapi/v3/apis/${API_VERSION}`);
+    const text = JSON.stringify(body);
+    if (code === 200 && kinds.every((kind) => text.includes(`.${kind}"`))) return;
+    if (Date.now() > deadline) throw new Error(`the schemas of crds/ are not published: ${code}`);
+    await sleep(50);
+  }
 }
 
 /** Asks for the creation of an object without the instance label, which is refused for that reason once all is in effect. */

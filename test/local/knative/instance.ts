@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Exit, freePort, LocalProcess } from './process.ts';
+import { portForChild } from './ports.ts';
+import { type Exit, LocalProcess } from './process.ts';
 import { type Host, Sandbox } from './sandbox.ts';
 import type { FunctionModel } from './workload.ts';
 
@@ -36,7 +37,7 @@ export class Instance {
     const { name, args } = model.workload;
     const started = performance.now();
     const sandbox = await Sandbox.prepare(model.workload, host, signal);
-    const port = await freePort();
+    const port = await portForChild();
     const env = { ...sandbox.env, PORT: String(port), K_SERVICE: name, K_CONFIGURATION: name, K_REVISION: `${name}-local` };
     const tell = (line: string, pid: number) => host.story.tell({ what: 'log', from: name, pid, line });
     const process = await LocalProcess.start(host.command(args), env, tell).catch(async (error: unknown) => {

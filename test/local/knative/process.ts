@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { theGuard } from '../guard.ts';
-import { close, listen, send } from './http.ts';
+import { send } from './http.ts';
 
 /** What a process ended with. */
 export interface Exit {
@@ -77,14 +76,6 @@ export class LocalProcess {
     }
     throw new Error(`ended with ${over.code ?? over.signal} before it was ready`);
   }
-}
-
-/** A port that was free a moment ago; whoever loses the race for it fails to start and is started again. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listen(server);
-  await close(server);
-  return port;
 }
 
 function readLines(stream: Readable, onLine: (line: string) => void): void {

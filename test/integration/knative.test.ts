@@ -38,7 +38,7 @@ describe('The local Knative with the manifests of this project', function () {
 
   after(() => cluster.stop());
 
-  async function start(idleMs = 60_000): Promise<void> {
+  async function start(idleMs = 3_600_000): Promise<void> {
     told = [];
     const manifests = withSettings(await renderManifests(), { LOG_LEVEL: 'debug' });
     const command = (args: string[]) => [process.execPath, SAMPLE, ...(args[0] === 'call' ? ['job'] : args)];

@@ -30,7 +30,8 @@ export async function fakeFunction(
   answer: (request: Received) => FakeAnswer | undefined | Promise<FakeAnswer | undefined>,
 ): Promise<FakeFunction> {
   const received: Received[] = [];
-  const server = createServer(async (request, response) => {
+  // Connections are kept for good: one that ends after a while meets the next request when this process was held up.
+  const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     const body = (await readBody(request)).toString();
     const record: Received = { path: request.url ?? '', headers: request.headers, body, at: performance.now(), aborted: false };
     response.once('close', () => {

@@ -18,6 +18,7 @@ interface Held {
   event: CloudEvent;
   dispatch: Dispatch;
   done(result: boolean): void;
+  failed(error: unknown): void;
 }
 
 export class Faults {
@@ -51,8 +52,8 @@ export class Faults {
     const held: Held[] = [];
     const act = (event: CloudEvent, dispatch: Dispatch) =>
       new Promise<boolean>((done, failed) => {
-        held.push({ event, dispatch, done });
-        if (held.length >= count) lastFirst(held).catch(failed);
+        held.push({ event, dispatch, done, failed });
+        if (held.length >= count) void lastFirst(held);
       });
     const remove = add(this.#faults, { matches, act });
     return () => {
@@ -77,8 +78,9 @@ export class Faults {
   }
 }
 
+/** How each one ends is told to whoever sent it. */
 async function lastFirst(held: Held[]): Promise<void> {
-  for (const { event, dispatch, done } of held.splice(0).reverse()) done(await dispatch(event));
+  for (const { event, dispatch, done, failed } of held.splice(0).reverse()) await dispatch(event).then(done, failed);
 }
 
 function add<T>(list: T[], item: T): Undo {

@@ -38,6 +38,7 @@ const server = createServer((request, response) => {
     }
   }
 });
+server.keepAliveTimeout = 95_000;
 server.listen(Number(process.env.PORT), '127.0.0.1');
 
 process.on('SIGTERM', () => {

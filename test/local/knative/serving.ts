@@ -25,7 +25,7 @@ export interface ProcessInfo {
 /** Starts in a row that end before the process is ready; then the requests that wait get 503. */
 const STARTS = 5;
 const RESTART_AFTER_MS = 100;
-/** The double is ended by tests; nobody waits there for a function's whole grace period. */
+/** The double is ended by tests; nobody waits there for a function's whole grace period. A busy machine may need a while. */
 const ENDS_WITHIN_MS = 60_000;
 
 export class LocalService {
@@ -46,7 +46,8 @@ export class LocalService {
     this.#model = model;
     this.#host = host;
     this.#idleMs = idleMs;
-    this.#server = createServer((request, response) => {
+    // Connections are kept for good: one that ends after a while meets the next request when this process was held up.
+    this.#server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
       this.#serve(request, response).catch((error: unknown) => {
         if (!response.destroyed) this.#warn(error);
         response.destroy();

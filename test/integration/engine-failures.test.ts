@@ -48,9 +48,8 @@ describe('Failures', () => {
     await h.lldap.fault({ kind: 'hang', only: { operation: 'user', id: 'stuck' } });
     await h.create('LldapUser', 'stuck', plain('stuck'));
     await h.create('LldapUser', 'free', plain('free'));
-    const by = h.another({ lldapTimeoutMs: 10_000 });
-    const [stuck, free] = await Promise.all(['stuck', 'free'].map((name) => h.reconcile('LldapUser', name, { full: true, by })));
-    assert.ok(stuck && free);
+    const occasion = { full: true, by: h.another({ lldapTimeoutMs: 10_000 }) };
+    const [stuck, free] = await Promise.all([h.reconcile('LldapUser', 'stuck', occasion), h.reconcile('LldapUser', 'free', occasion)]);
     assert.deepEqual([stuck.reason, free.ready], ['LldapUnavailable', true]);
   });
 

@@ -48,9 +48,9 @@ export interface FunctionsOptions {
   onCall: (call: KubeCall) => void;
   /** Asked before each call; what it throws is the answer. */
   interfere: (by: string, request: KubeRequest) => Promise<void>;
-  /** For each answer of lldap; long, since a machine that stands still for a while is no outage. */
-  lldapTimeoutMs?: number;
   random: () => number;
+  /** How long one answer of lldap is waited for, over HTTP and LDAP. */
+  lldapTimeoutMs: number;
 }
 
 export const FUNCTIONS = ['user', 'group', 'membership', 'attribute-schema', 'startup'] as const;
@@ -79,14 +79,14 @@ export function createFunctions(options: FunctionsOptions): Functions {
 }
 
 function createIo(by: string, options: FunctionsOptions): Io {
-  const { config, credentials, broker, clock, lldapTimeoutMs: timeoutMs = 60_000 } = options;
+  const { config, credentials, broker, clock, lldapTimeoutMs: timeoutMs } = options;
   const log = createLog('debug', options.log, { function: by });
   const kube = createKube(watched(by, connect(options.kubeconfigs[by]), options));
   const lldap = createLldapClient({
     url: config.lldapUrl,
     credentials,
-    maxCalls: config.lldapMaxCalls,
     timeoutMs,
+    maxCalls: config.lldapMaxCalls,
     logger: log,
   });
   return {

@@ -59,7 +59,7 @@ export interface Harness extends Person {
   /** Functions that remember nothing, as after a restart. */
   restart(): Promise<void>;
   /** A second process of each function beside the first. */
-  another(more?: Pick<FunctionsOptions, 'lldapTimeoutMs'>): Functions;
+  another(more?: Partial<Pick<FunctionsOptions, 'lldapTimeoutMs'>>): Functions;
   /** What `work` asked of the API server and of lldap. */
   cost(work: () => Promise<unknown>): Promise<Cost>;
   /** Ends all. @throws AssertionError when a function was refused a call for want of a right, or said a password or token. */
@@ -83,6 +83,9 @@ export interface Cost {
   /** `passwordModify alice`, `bind alice`; the operator's own binds are not among them. */
   passwords: string[];
 }
+
+/** So much more than a function has that no test meets it, however busy the machine. */
+const LLDAP_TIMEOUT_MS = 120_000;
 
 let count = 0;
 
@@ -125,6 +128,7 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
     onCall: (call) => calls.push(call),
     interfere: (by, request) => harness.interfere(by, request),
     random: () => harness.random,
+    lldapTimeoutMs: LLDAP_TIMEOUT_MS,
   };
   let functions = createFunctions(options);
   const others: Functions[] = [];

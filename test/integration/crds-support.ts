@@ -66,7 +66,7 @@ export function judge({ code, body }: ApiAnswer): Verdict {
   return `${code} ${JSON.stringify(body)}`;
 }
 
-const IN_EFFECT_WITHIN_MS = 30_000;
+const IN_EFFECT_WITHIN_MS = 120_000;
 
 /** Repeats what the API server comes to agree with a little later, such as new rights, and fails as the last attempt did. */
 export async function eventually(check: () => Promise<void>): Promise<void> {

@@ -16,6 +16,8 @@ export interface ApiAnswer {
 }
 
 const ANSWERS_WITHIN_MS = 60_000;
+/** The API server closes a connection that was idle for 90 s, and a request that goes out on it at that moment is lost. */
+const IDLE_MS = 30_000;
 
 /** Plain requests to one API server over kept-alive connections. It never retries and judges no status code. */
 export class ApiConnection {
@@ -26,7 +28,7 @@ export class ApiConnection {
   constructor(url: string, ca: string, token: string) {
     this.#url = url;
     this.#token = token;
-    this.#agent = new Agent({ keepAlive: true, ca });
+    this.#agent = new Agent({ keepAlive: true, ca, timeout: IDLE_MS });
   }
 
   /** @throws what node:https throws when there is no answer */

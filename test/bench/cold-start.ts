@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { API_GROUP, API_VERSION, EVENT_TYPE, FINALIZER } from '../../shared/names.ts';
+import { portForChild } from '../local/ports.ts';
 import { type Stack, startStack } from '../local/stack.ts';
 
 /**
@@ -128,7 +128,7 @@ async function bundleExpress(): Promise<string> {
 }
 
 async function measure({ command, env, event }: Subject): Promise<Cost> {
-  const port = await freePort();
+  const port = await portForChild();
   const child = spawn(process.execPath, command, {
     env: { ...env, PATH: process.env.PATH, PORT: String(port) },
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -163,15 +163,6 @@ async function costOf(pid: number): Promise<Cost> {
   const cpuMs = (Number(fields[11]) + Number(fields[12])) * 10;
   const peak = /VmHWM:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1];
   return { cpuMs, rssMb: Number(peak) / 1024 };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address ? address.port : 0;
 }
 
 function report(costs: Map<string, Cost[]>): void {

@@ -4,6 +4,7 @@
  * arrive, JSON as delivery format, and what other brokers of the cluster suffer when the dispatcher dies.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { portToKeep } from '../ports.ts';
 import { type Addresses, INGRESS_HOST } from './addresses.ts';
 import { type CloudEvent, MalformedEvent, readEvent, timestamp, withAttributes, withoutAttribute } from './cloudevent.ts';
 import { deliver } from './delivery.ts';
@@ -43,7 +44,8 @@ export class Ingress {
         response.destroy();
       });
     });
-    this.#port = await listen(this.#server, this.#port);
+    this.#port ||= await portToKeep();
+    await listen(this.#server, this.#port);
     this.#options.addresses.set(INGRESS_HOST, this.#port);
   }
 

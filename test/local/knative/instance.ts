@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { portForChild } from './ports.ts';
+import { portForChild } from '../ports.ts';
 import { type Exit, LocalProcess } from './process.ts';
 import { type Host, Sandbox } from './sandbox.ts';
 import type { FunctionModel } from './workload.ts';

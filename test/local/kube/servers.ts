@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../ports.ts';
+import { portToKeep } from '../ports.ts';
 import { readCa, type ServerFiles } from './files.ts';
 import { ApiConnection } from './http.ts';
 import type { Daemon, ProcessGroup } from './processes.ts';
@@ -66,7 +66,7 @@ export class ApiServer {
 
   static async start(options: ApiServerOptions): Promise<ApiServer> {
     for (let attempt = 1; ; attempt += 1) {
-      const port = await freePort();
+      const port = await portToKeep();
       const daemon = await run(options, port);
       try {
         const ca = await ready(daemon, options, port);

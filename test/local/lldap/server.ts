@@ -1,6 +1,6 @@
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { freePort } from '../ports.ts';
+import { portToKeep } from '../ports.ts';
 import { run } from './api.ts';
 import { Auth, type PasswordCost } from './auth.ts';
 import { selfSigned } from './certificate.ts';
@@ -201,7 +201,7 @@ function listener(create: () => Server, wanted = 0) {
         socket.once('close', () => sockets.delete(socket));
       });
       while (port === 0) {
-        const free = await freePort();
+        const free = await portToKeep();
         // Between the look at the port and this, somebody else may take it.
         if (await listens(opened, free).catch(() => false)) port = free;
       }

@@ -119,7 +119,7 @@ async function find<R extends LldapUser | LldapGroup>(
   if (ready) return { declared: ready };
   const object = await read();
   const waiting = serious.find((r) => !object || isOwn(r, object, policy));
-  if (waiting) return { lacks: `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready.` };
+  if (waiting) return { lacks: `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready; its own status says why.` };
   return object ? {} : { lacks: missing };
 }
 

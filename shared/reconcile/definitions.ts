@@ -60,7 +60,7 @@ function missing(waiting: LldapAttributeSchema | undefined, name: string, target
   return notReady(
     'DependencyNotReady',
     waiting
-      ? `The LldapAttributeSchema ${refOf(waiting)}, which declares the attribute ${name}, is not Ready.`
+      ? `The LldapAttributeSchema ${refOf(waiting)}, which declares the attribute ${name}, is not Ready; its own status says why.`
       : `The attribute ${name} is not defined for ${target.toLowerCase()}s: create an LldapAttributeSchema for it, or correct spec.attributes.`,
   );
 }

@@ -79,7 +79,7 @@ function fromLldap(error: LldapError): Failure {
     case 'refused':
       return invalid(
         'RefusedByLldap',
-        `lldap refused ${error.attribute ? `the attribute ${error.attribute}` : 'a value'}: ${error.message}`,
+        `lldap refused ${error.attribute ? `the attribute ${error.attribute}` : 'a value'}: ${error.message}; correct it.`,
       );
     case 'protected':
       return invalid('Protected', `lldap protects this object: ${error.message}`);

@@ -71,7 +71,9 @@ export function standing(owner: Owner, what: string, namespace: string, kind: st
         may: 'not',
         why: invalid(
           'NotOurs',
-          `The ${what} is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.`,
+          owner.markNamespace === undefined
+            ? `The ${what} is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.`
+            : `The ${what} was left in lldap by a resource of the namespace ${owner.markNamespace}; to take it over, declare it there or in a privileged namespace, or use another name.`,
         ),
       };
   }

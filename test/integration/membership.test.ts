@@ -178,7 +178,7 @@ describe('LldapMembership', () => {
     const report = await m.member('own', 'own', 'own');
     assert.deepEqual(
       [report.reason, report.message],
-      ['DependencyNotReady', `The LldapUser ${h.namespace}/own, which declares the user own, is not Ready.`],
+      ['DependencyNotReady', `The LldapUser ${h.namespace}/own, which declares the user own, is not Ready; its own status says why.`],
     );
     h.posted.reconcile = [];
   });

@@ -66,7 +66,7 @@ describe('shared/reconcile/definitions', () => {
   const waiting = [
     'NotReady',
     'DependencyNotReady',
-    'The LldapAttributeSchema team/shoe-size, which declares the attribute Shoe-Size, is not Ready.',
+    'The LldapAttributeSchema team/shoe-size, which declares the attribute Shoe-Size, is not Ready; its own status says why.',
   ];
   const deleting = (by: string) => [
     'NotReady',

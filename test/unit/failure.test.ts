@@ -38,12 +38,12 @@ describe('shared/reconcile/failure', () => {
       assert.match(toFailure(new LldapError(kind as LldapErrorKind, 'x')).message, remedy));
   }
 
-  it('a refusal names the attribute where lldap does', () => {
+  it('a refusal names the attribute where lldap does, and says to correct it', () => {
     assert.equal(
       toFailure(new LldapError('refused', 'too large', { attribute: 'avatar' })).message,
-      'lldap refused the attribute avatar: too large',
+      'lldap refused the attribute avatar: too large; correct it.',
     );
-    assert.equal(toFailure(new LldapError('refused', 'too large')).message, 'lldap refused a value: too large');
+    assert.equal(toFailure(new LldapError('refused', 'too large')).message, 'lldap refused a value: too large; correct it.');
   });
 
   it('a decision that was made stays', () => {

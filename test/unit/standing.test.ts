@@ -20,6 +20,11 @@ const NOBODYS: Refusal = [
   'NotOurs',
   'The user alice is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.',
 ];
+const LEFT_BEHIND: Refusal = [
+  'Invalid',
+  'NotOurs',
+  'The user alice was left in lldap by a resource of the namespace other; to take it over, declare it there or in a privileged namespace, or use another name.',
+];
 
 describe('shared/reconcile/standing', () => {
   describe('privileged are', () => {
@@ -96,7 +101,7 @@ describe('shared/reconcile/standing', () => {
         { who: 'nobody', markNamespace: 'other', origin: 'created' },
         'team',
         'privileged',
-        NOBODYS,
+        LEFT_BEHIND,
       ],
     };
     for (const [name, [owner, namespace, adoption, refusal]] of Object.entries(cases)) {

@@ -270,7 +270,7 @@ describe('Who follows the pages', function () {
       await run('deletionPolicy');
       await run('delete llm,llu,llg,llas');
       assert.equal(await get('llm,llu,llg,llas', '--all-namespaces', '-o', 'name'), '');
-      assert.ok((await lldap.users()).some(({ id }) => id === 'alice'));
+      assert.deepEqual((await lldap.users()).find(({ id }) => id === 'alice')?.groups, ['Developers']);
       assert.equal(await get('cronjobs,jobs', '-n', 'lldap-operator', '-o', 'name'), '');
     });
 

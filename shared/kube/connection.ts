@@ -75,7 +75,7 @@ export function connect(kubeconfig?: string): Connection {
               ...traceHeaders(),
               ...(body !== undefined && { 'content-type': contentType ?? 'application/json' }),
             },
-            ...(body !== undefined && { body: JSON.stringify(body) }),
+            ...(body !== undefined && { body: toJson(body) }),
           })
           .catch((error: unknown) => {
             throw error instanceof HttpError ? new KubeError(0, `The API server did not answer: ${error.message}`) : error;
@@ -102,6 +102,15 @@ function read(answer: HttpAnswer): unknown {
     typeof message === 'string' ? message : `HTTP ${answer.status}`,
     typeof reason === 'string' ? reason : '',
   );
+}
+
+/**
+ * What is applied is read as YAML, which refuses some characters that JSON lets stand as they are, takes others for the
+ * end of a line, and knows no half characters.
+ */
+function toJson(body: unknown): string {
+  const json = JSON.stringify(body, (_key, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value));
+  return json.replace(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function parse(text: string): unknown {

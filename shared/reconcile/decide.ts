@@ -34,7 +34,8 @@ export function hasFinalizer(resource: Resource): boolean {
 
 /** The token of a `requested-at` annotation that no pass has settled yet; as much of it as a status holds. */
 export function unhandledToken(resource: Resource): string | undefined {
-  const token = resource.metadata.annotations?.[REQUESTED_AT]?.slice(0, 64);
+  // Half of a character would come back from the API server as another one.
+  const token = resource.metadata.annotations?.[REQUESTED_AT]?.slice(0, 64).replace(/[\uD800-\uDBFF]$/, '');
   return token && token !== resource.status?.lastHandledReconcileAt ? token : undefined;
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { FINALIZER } from '../../shared/names.ts';
+import { FINALIZER, REQUESTED_AT } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type Harness, startHarness } from './harness.ts';
 
@@ -94,6 +94,31 @@ describe('Writes to the API server', () => {
     };
     assert.equal((await h.deliver('LldapUser', 'refused', {})).status, 200);
     assert.ok(h.logs.some((line) => line.includes('refuses the status') && line.includes('refused')));
+  });
+
+  it('a status holds a name as it is, also one of characters that YAML refuses, or takes for the end of a line', async () => {
+    for (const [name, displayName] of Object.entries({
+      mojibake: 'the team\u0092s',
+      line: 'one\u0085two \u2028 three \u2029 four',
+      odd: '\ufeffa\ufffe\uffffb\u{1f600}',
+    })) {
+      await h.create('LldapGroup', name, { displayName });
+      await h.reconcile('LldapGroup', name, {});
+      assert.equal((await h.get('LldapGroup', name)).status?.nameKey, displayName, name);
+    }
+    const wrong = 'not a photo: \u007f\u0090';
+    await h.create('LldapUser', 'untold', { ...plain('untold'), attributes: [{ name: 'avatar', value: [wrong] }] });
+    await h.reconcile('LldapUser', 'untold', {});
+    const { reason, message } = await h.ready('LldapUser', 'untold');
+    assert.deepEqual([reason, message.includes(wrong)], ['InvalidValue', true]);
+  });
+
+  it('a token that would be cut within a character is handled once', async () => {
+    await h.create('LldapUser', 'cut', plain('cut'));
+    await h.edit('LldapUser', 'cut', { metadata: { annotations: { [REQUESTED_AT]: `${'x'.repeat(63)}😀` } } });
+    await h.reconcile('LldapUser', 'cut', {});
+    assert.equal((await h.get('LldapUser', 'cut')).status?.lastHandledReconcileAt, 'x'.repeat(63));
+    assert.equal((await h.reconcile('LldapUser', 'cut', {})).result, 'unchanged');
   });
 
   it('a Kubernetes Event that cannot be written fails no pass', async () => {

@@ -46,6 +46,7 @@ describe('shared/reconcile/decide', () => {
       'not by an empty token': ['', undefined, undefined],
       'not without an annotation': [undefined, 'now', undefined],
       'by a token of any length, of which 64 characters count': ['x'.repeat(100), undefined, 'x'.repeat(64)],
+      'by whole characters only': [`${'x'.repeat(63)}😀`, undefined, 'x'.repeat(63)],
       'not by a long token that was handled': ['x'.repeat(100), 'x'.repeat(64), undefined],
     };
     for (const [name, [annotation, handled, token]] of Object.entries(cases)) {

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Attributes } from './backend.ts';
 import { ConfigError } from './config.ts';
@@ -31,6 +32,8 @@ export type EventHandler = (event: OperatorEvent, context: EventContext) => Prom
 const BODY_LIMIT = '2mb';
 /** The broker keeps idle connections for 90 s and would meet a closing one. */
 const KEEP_ALIVE_MS = 95_000;
+/** How long after it was told to stop the server leaves connections open on which nothing was asked: what is on its way comes. */
+const LINGER_MS = 1_000;
 
 /**
  * Serves CloudEvents as a Knative function.
@@ -39,7 +42,7 @@ const KEEP_ALIVE_MS = 95_000;
  * 2. An error's body is one short line: over 768 bytes crash the in-memory channel's dispatcher.
  * 3. A malformed event gets 4xx, which the broker does not retry; 5xx it redelivers.
  * 4. Health says that the process serves; it depends on nothing else.
- * 5. SIGTERM: what is under way finishes, then the process ends with 0.
+ * 5. SIGTERM: what is under way finishes, then the process ends with 0, whatever connections others keep open.
  *
  * @param routes path to handler
  * @returns once the server listens; `closed` resolves when it has stopped
@@ -81,6 +84,11 @@ export async function serve(options: {
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = KEEP_ALIVE_MS + 5_000;
   server.requestTimeout = 0;
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   const stop = () => {
     stopping.abort();
@@ -88,6 +96,11 @@ export async function serve(options: {
     for (const response of open) if (!response.headersSent) response.set('connection', 'close');
     server.close();
     server.closeIdleConnections();
+    // To Node a connection is not idle before its first request, and a closed server waits for that without end.
+    setTimeout(() => {
+      const asked = new Set([...open].map((response) => response.socket));
+      for (const socket of sockets) if (!asked.has(socket)) socket.destroy();
+    }, LINGER_MS).unref();
   };
   const address = server.address();
   return { port: typeof address === 'object' && address ? address.port : options.port, stop, closed };

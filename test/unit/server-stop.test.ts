@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { createLog } from '../../shared/log.ts';
 import { type Answer, type EventContext, serve } from '../../shared/server.ts';
 import { useServers } from './servers.ts';
@@ -45,6 +47,25 @@ describe('shared/server, at its ends:', () => {
       server.stop();
       await server.closed;
     });
+
+    for (const [what, said] of [
+      ['nothing was ever asked', ''],
+      ['a request never ends its head', 'POST / HTTP/1.1\r\nHost: a\r\n'],
+    ] as const) {
+      it(`ends although there are connections on which ${what}, and finishes what is under way on others`, async () => {
+        const { server, reply, end } = await underWay();
+        const silent = connect(server.port, '127.0.0.1');
+        const gone = once(silent, 'close');
+        silent.on('error', () => {}).write(said);
+        // Answered after the silent connection was taken.
+        assert.equal((await send(server.port, { method: 'GET', path: '/health/readiness' })).status, 200);
+        server.stop();
+        await gone;
+        end.resolve({ status: 204 });
+        assert.equal((await reply).status, 204);
+        await server.closed;
+      });
+    }
 
     it('may be told twice', async () => {
       const server = await answering({ status: 204 });

@@ -88,8 +88,8 @@ export interface Http {
   close(): void;
 }
 
-/** `refused`: no connection came about. `tls`: the handshake failed. `aborted`: by the caller's signal. */
-export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'aborted' | 'tls' | 'other';
+/** `refused`: no connection came about. `tls`: the handshake failed. `aborted`: by the caller's signal. `large`: the answer is. */
+export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'aborted' | 'tls' | 'large' | 'other';
 
 /** Why there is no answer. Holds nothing of the request: axios's own errors print its body and Authorization header. */
 export class HttpError extends Error {
@@ -171,7 +171,7 @@ function httpError(error: unknown, sent: boolean): HttpError {
   if (LOST_CONNECTION.has(code) || message === 'stream has been aborted') {
     return new HttpError('reset', sent, 'the connection was lost before the answer was complete');
   }
-  if (message.startsWith('maxContentLength')) return new HttpError('other', sent, `the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
+  if (message.startsWith('maxContentLength')) return new HttpError('large', sent, `the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
   return new HttpError('other', sent, code === '' ? 'the request failed' : `the request failed (${code})`);
 }
 

@@ -1,6 +1,6 @@
 import { API_VERSION, FIELD_MANAGER, FINALIZER } from '../names.ts';
 import { type Connection, connect } from './connection.ts';
-import { KubeError } from './errors.ts';
+import { KubeError, TOO_LARGE } from './errors.ts';
 import type { KubernetesEvent, Secret } from './objects.ts';
 import { type CommonStatus, type KindName, PLURALS, type ResourceOf } from './resources.ts';
 
@@ -141,21 +141,36 @@ async function found<T>(answer: Promise<unknown>): Promise<T | undefined> {
 
 async function listAll<T>(connection: Connection, path: string, { fields, labels }: Selection): Promise<T[]> {
   const items: T[] = [];
-  const query = new URLSearchParams({ limit: String(PAGE) });
+  const query = new URLSearchParams();
   if (fields) query.set('fieldSelector', selector(fields, escapeField));
   if (labels)
     query.set(
       'labelSelector',
       selector(labels, (value) => value),
     );
-  for (;;) {
-    const page = (await connection.request({ method: 'GET', path: `${path}?${query}` })) as {
-      items: T[];
-      metadata?: { continue?: string };
-    };
-    items.push(...page.items);
-    if (!page.metadata?.continue) return items;
-    query.set('continue', page.metadata.continue);
+  for (let limit = PAGE; ; ) {
+    query.set('limit', String(limit));
+    const page = await pageOf<T>(connection, `${path}?${query}`, limit);
+    // Objects may be 1.5 MB each, users with photos for instance.
+    if (page === 'too large') limit = Math.ceil(limit / 8);
+    else {
+      items.push(...page.items);
+      if (!page.metadata?.continue) return items;
+      query.set('continue', page.metadata.continue);
+    }
+  }
+}
+
+async function pageOf<T>(
+  connection: Connection,
+  path: string,
+  limit: number,
+): Promise<{ items: T[]; metadata?: { continue?: string } } | 'too large'> {
+  try {
+    return (await connection.request({ method: 'GET', path })) as { items: T[]; metadata?: { continue?: string } };
+  } catch (error) {
+    if (error instanceof KubeError && error.reason === TOO_LARGE && limit > 1) return 'too large';
+    throw error;
   }
 }
 

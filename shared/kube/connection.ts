@@ -3,7 +3,7 @@ import { once } from '../concurrency.ts';
 import { traceHeaders } from '../events/trace.ts';
 import { createHttp, type Http, type HttpAnswer, HttpError } from '../http.ts';
 import { inSpan } from '../telemetry.ts';
-import { KubeError } from './errors.ts';
+import { KubeError, TOO_LARGE } from './errors.ts';
 
 /** One request to the API server. */
 export interface KubeRequest {
@@ -78,7 +78,8 @@ export function connect(kubeconfig?: string): Connection {
             ...(body !== undefined && { body: toJson(body) }),
           })
           .catch((error: unknown) => {
-            throw error instanceof HttpError ? new KubeError(0, `The API server did not answer: ${error.message}`) : error;
+            if (!(error instanceof HttpError)) throw error;
+            throw new KubeError(0, `The API server did not answer: ${error.message}`, error.code === 'large' ? TOO_LARGE : '');
           });
         span.set({ 'http.response.status_code': answer.status });
         return read(answer);

@@ -1,3 +1,6 @@
+/** The reason of an answer that is larger than this client takes: ask for less at once. */
+export const TOO_LARGE = 'AnswerTooLarge';
+
 /** What the API server answered; `status` is 0 when it did not. */
 export class KubeError extends Error {
   override name = 'KubeError';

@@ -230,7 +230,7 @@ describe('shared/http', () => {
       more();
     });
     const error = await failure(client({ baseURL }).request({ method: 'GET', url: '/' }));
-    assert.equal(error.code, 'other');
+    assert.equal(error.code, 'large');
     assert.match(error.message, /larger than/);
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createKube } from '../../shared/kube/client.ts';
 import type { Connection, KubeRequest } from '../../shared/kube/connection.ts';
-import { KubeError } from '../../shared/kube/errors.ts';
+import { KubeError, TOO_LARGE } from '../../shared/kube/errors.ts';
 import { FINALIZER } from '../../shared/names.ts';
 import { user } from './examples.ts';
 
@@ -41,6 +41,28 @@ describe('shared/kube/client', () => {
           [`${BASE}/lldapusers`, { limit: '500', continue: 'last' }],
         ],
       );
+    });
+
+    it('is read in smaller pages where its objects are large, down to one at a time', async () => {
+      const large = new KubeError(0, 'the answer is too large', TOO_LARGE);
+      const { kube, made } = bench(
+        { items: [1], metadata: { continue: 'next' } },
+        large,
+        large,
+        { items: [2], metadata: { continue: 'last' } },
+        {
+          items: [3],
+        },
+      );
+      assert.deepEqual(await kube.list('LldapUser'), [1, 2, 3]);
+      assert.deepEqual(made.map(query), [
+        { limit: '500' },
+        { limit: '500', continue: 'next' },
+        { limit: '63', continue: 'next' },
+        { limit: '8', continue: 'next' },
+        { limit: '8', continue: 'last' },
+      ]);
+      await assert.rejects(bench(...Array(9).fill(large)).kube.list('LldapUser'), { reason: TOO_LARGE });
     });
 
     it('selects by namespace, labels and fields, whatever the values of the fields', async () => {

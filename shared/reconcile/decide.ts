@@ -32,6 +32,11 @@ export function hasFinalizer(resource: Resource): boolean {
   return resource.metadata.finalizers?.includes(FINALIZER) ?? false;
 }
 
+/** Being deleted, and let go by the operator; another's finalizer may keep it. To others it is as if it were gone. */
+export function isLetGo(resource: Resource): boolean {
+  return resource.metadata.deletionTimestamp !== undefined && !hasFinalizer(resource);
+}
+
 /** The token of a `requested-at` annotation that no pass has settled yet; as much of it as a status holds. */
 export function unhandledToken(resource: Resource): string | undefined {
   // Half of a character would come back from the API server as another one.

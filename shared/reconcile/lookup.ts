@@ -4,7 +4,7 @@ import type { Secret } from '../kube/objects.ts';
 import type { KindName, LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { INSTANCE_LABEL } from '../names.ts';
-import { condition, hasFinalizer, notReadyReason } from './decide.ts';
+import { condition, hasFinalizer, isLetGo, notReadyReason } from './decide.ts';
 import type { Mark } from './mark.ts';
 import { declaredName, refOf } from './names.ts';
 import type { Owner } from './standing.ts';
@@ -88,11 +88,12 @@ export async function findOwner<K extends Named>(
   if (mark && `${mark.namespace}/${mark.name}` === refOf(self)) return { who: 'self', origin: mark.origin, marked: true };
   if (mark) {
     const named: LldapUser | LldapGroup | undefined = await lookup.get(kind, mark.namespace, mark.name);
-    const isIts = named && (declaredName(named) === object.name || named.status?.uuid === object.uuid || mayBeUnrecorded(named));
+    const isIts =
+      named && !isLetGo(named) && (declaredName(named) === object.name || named.status?.uuid === object.uuid || mayBeUnrecorded(named));
     if (isIts) return { who: 'other', ref: refOf(named) };
   }
   const recording: (LldapUser | LldapGroup)[] = await lookup.recording(kind, object.uuid);
-  const owners = recording.filter((r) => declaredName(r) === object.name || refOf(r) === refOf(self)).sort(byAge);
+  const owners = recording.filter((r) => !isLetGo(r) && (declaredName(r) === object.name || refOf(r) === refOf(self))).sort(byAge);
   const [owner] = owners;
   if (!owner) return { who: 'nobody', ...(mark && { markNamespace: mark.namespace, origin: mark.origin }) };
   if (refOf(owner) === refOf(self)) return { who: 'self', origin: self.status?.origin ?? 'adopted', marked: false };
@@ -114,5 +115,5 @@ const NOT_DECLARING = new Set(['Conflict', 'NotOurs', 'Forbidden', 'Protected'])
 /** Whether a resource counts as declaring its name. */
 export function declares(resource: LldapUser | LldapGroup | LldapAttributeSchema): boolean {
   if (resource.kind === 'LldapAttributeSchema' && condition(resource.status, 'Stalled')?.status === 'True') return false;
-  return !NOT_DECLARING.has(notReadyReason(resource) ?? '');
+  return !isLetGo(resource) && !NOT_DECLARING.has(notReadyReason(resource) ?? '');
 }

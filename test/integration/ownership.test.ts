@@ -232,6 +232,25 @@ describe('Ownership', () => {
     });
   }
 
+  it('what the operator let go holds up nobody, although another’s finalizer keeps the resource', async () => {
+    const spec = { username: 'handed', email: 'handed@example.com', passwordPolicy: 'Ignore' } as const;
+    await make('LldapGroup', 'hands');
+    await h.create('LldapUser', 'giver', { ...spec, deletionPolicy: 'Retain' });
+    await h.reconcile('LldapUser', 'giver');
+    const { finalizers = [] } = (await h.get('LldapUser', 'giver')).metadata;
+    await h.edit('LldapUser', 'giver', { metadata: { finalizers: ['example.com/theirs', ...finalizers] } });
+    await h.create('LldapUser', 'taker', spec);
+    assert.equal((await h.reconcile('LldapUser', 'taker')).reason, 'Conflict');
+    await h.remove('LldapUser', 'giver');
+    assert.equal((await h.reconcile('LldapUser', 'giver')).result, 'deleted');
+    await h.create('LldapMembership', 'handed-in-hands', { userName: 'handed', groupName: 'hands' });
+    assert.equal((await h.reconcile('LldapMembership', 'handed-in-hands')).ready, true);
+    await h.settle();
+    assert.equal((await h.ready('LldapUser', 'taker')).status, 'True');
+    assert.match((await markOf('LldapUser', 'handed')) ?? '', /\/taker;/);
+    await h.edit('LldapUser', 'giver', { metadata: { finalizers: null } });
+  });
+
   it('a group changes its name while another resource creates the old one: nobody steals the group', async () => {
     await make('LldapGroup', 'mover', 'position');
     const before = await seen('LldapGroup', 'position');

@@ -49,7 +49,7 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
   };
 
   // ldapts takes any TLS options as the wish for TLS.
-  const tls = url.startsWith('ldaps:') && ca !== undefined ? { tlsOptions: { ca } } : {};
+  const tls = /^ldaps:/i.test(url) && ca !== undefined ? { tlsOptions: { ca } } : {};
   const connection = async (): Promise<Client> => {
     const { Client } = await import('ldapts');
     return new Client({ url, timeout: timeoutMs, connectTimeout: timeoutMs, ...tls });

@@ -173,6 +173,7 @@ describe('passwords over LDAP', () => {
     const passwords = connect({ url: lldap.ldapsUrl, ca: lldap.ca });
     await passwords.set('alice', 'alice-password');
     assert.equal(await passwords.verify('alice', 'alice-password'), true);
+    await connect({ url: lldap.ldapsUrl.replace('ldaps', 'LDAPS'), ca: lldap.ca }).set('alice', 'alice-password');
     const error = await failure(connect({ url: lldap.ldapsUrl }).set('alice', 'another password'));
     assert.equal(error.kind, 'unavailable');
     assert.match(error.message, /SELF_SIGNED/);

@@ -1,6 +1,6 @@
 import type { Target } from '../events/parse.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
-import { isReady } from './decide.ts';
+import { isLetGo, isReady } from './decide.ts';
 import type { Io } from './kind.ts';
 import { foldId, refOf } from './names.ts';
 
@@ -29,5 +29,5 @@ export async function contenders(io: Io, self: LldapUser | LldapGroup, name: str
 /** Users or groups that name an attribute. */
 export async function usersOf(io: Io, kind: 'LldapUser' | 'LldapGroup', attributeName: string): Promise<(LldapUser | LldapGroup)[]> {
   const all: (LldapUser | LldapGroup)[] = await io.lookup.all(kind);
-  return all.filter((r) => r.spec.attributes?.some((a) => foldId(a.name) === attributeName));
+  return all.filter((r) => !isLetGo(r) && r.spec.attributes?.some((a) => foldId(a.name) === attributeName));
 }

@@ -204,6 +204,19 @@ describe('LldapAttributeSchema', () => {
     });
   }
 
+  it('a use by a resource that the operator has let go, and that another’s finalizer keeps, does not hold it back', async () => {
+    await define('let-go');
+    const attributes = [{ name: 'let-go', value: ['x'] }];
+    await h.create('LldapUser', 'let-go', { username: 'let-go', email: 'let-go@example.com', passwordPolicy: 'Ignore', attributes });
+    await h.reconcile('LldapUser', 'let-go');
+    const { finalizers = [] } = (await h.get('LldapUser', 'let-go')).metadata;
+    await h.edit('LldapUser', 'let-go', { metadata: { finalizers: ['example.com/theirs', ...finalizers] } });
+    await h.remove('LldapUser', 'let-go');
+    assert.equal((await h.reconcile('LldapUser', 'let-go')).result, 'deleted');
+    assert.equal((await remove('let-go')).result, 'deleted');
+    await h.edit('LldapUser', 'let-go', { metadata: { finalizers: null } });
+  });
+
   it('a use of the attribute of the other target does not hold it back', async () => {
     await define('one-side', { target: 'Group' });
     await define('one-side-user', { attributeName: 'one-side' });

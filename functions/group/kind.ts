@@ -101,7 +101,9 @@ async function apply(step: Step, work: GroupWork): Promise<void> {
       const mark = { name: MARK_ATTRIBUTE, value: [markText(resource, step.origin, policy)] };
       const group = await io.lldap.createGroup({ displayName: resource.spec.displayName, attributes: [...insertAttributes, mark] });
       Object.assign(draft, { groupId: group.id, uuid: group.uuid, origin: step.origin });
-      work.undo = () => io.lldap.deleteGroup(group.id);
+      work.undo = async () => {
+        if ((await io.lldap.group(group.id))?.uuid === group.uuid) await io.lldap.deleteGroup(group.id);
+      };
       return;
     }
     case 'update':

@@ -36,12 +36,26 @@ export async function takeUp<K extends KindName>(
   return { draft: { ...kept, ...carried?.draft, ...statusKeys(resource) } as StatusOf<K>, ...(carried?.undo && { undo: carried.undo }) };
 }
 
-/** What was made for a resource that is gone, or is made twice, must go. If lldap fails here, the log alone tells. */
+/** Pauses between the attempts to take something back, in milliseconds. */
+const UNDO_AGAIN_AFTER_MS = [1_000, 5_000, 15_000];
+
+/**
+ * What was made for a resource that is gone, or is made twice, must go. No status can remember that, so it is attempted a
+ * few times; if lldap fails them all, the log alone tells.
+ */
 export async function undo(io: Io, target: Target, remove: Work<KindName>['undo']): Promise<void> {
-  await remove?.().catch((error: unknown) => {
-    io.log.error('what a vanished resource had made stays in lldap', { ...target, reason: String(error) });
-  });
+  for (const pause of [...UNDO_AGAIN_AFTER_MS, undefined]) {
+    try {
+      return await remove?.();
+    } catch (error) {
+      if (pause === undefined) return io.log.error(LEFT_IN_LLDAP, { ...target, reason: String(error) });
+    }
+    await io.clock.sleep(pause);
+  }
 }
+
+/** What the log says where an object or a membership stays that nobody asks for. */
+export const LEFT_IN_LLDAP = 'what a pass had made in vain stays in lldap';
 
 export function uuidOf(status: object | undefined): unknown {
   return status && 'uuid' in status ? status.uuid : undefined;

@@ -199,4 +199,19 @@ describe('schedules that once broke a promise', () => {
     ],
     { processes: 2, installed: false, calmSeed: 1 },
   );
+
+  keepsItsPromises(
+    'a group that two processes make under two names, as it is renamed meanwhile, does not stay twice where lldap fails once more',
+    [
+      { do: 'brokerDies' },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', deletionPolicy: 'Delete' } },
+      { do: 'run', actions: 3, seed: 422036 },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops', deletionPolicy: 'Delete' } },
+      { do: 'event', what: 'repeat', pick: 0 },
+      { do: 'run', actions: 30, seed: 661118 },
+      { do: 'stall', seconds: 12, seed: 0 },
+      { do: 'fail', service: 'kube', fault: 'refused', calls: 1 },
+    ],
+    { processes: 2, installed: false, phase: 0 },
+  );
 });

@@ -2,7 +2,7 @@ import type { LldapAttributeSchema, LldapMembership } from '../../shared/kube/re
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube.ts';
 import type { Identity } from './lldap.ts';
-import { declares, lower, mayDelete, ownership, type RuleBook } from './rules.ts';
+import { declares, lower, mayDelete, ownership, type RuleBook, readMark } from './rules.ts';
 
 /**
  * What may stay in lldap though no resource asks for it: what people made there, what a backup brought back, what was
@@ -58,6 +58,17 @@ export class Ledger {
         (declares(resource) === lower(object.name) || ownership(object, resource, moment, this.#book) === 'self');
       if (named) this.objects.add(object.uuid);
     }
+  }
+
+  /** A pass could not take back what it had made for a resource, and said so: that stays, beside what the resource records. */
+  leftInVain(
+    { kind, ref, recorded }: { kind: string; ref: string; recorded: string | undefined },
+    objects: readonly Identity[],
+    pairs: Iterable<string>,
+  ): void {
+    if (kind === 'LldapMembership') for (const pair of pairs) this.pairs.add(pair);
+    for (const object of objects)
+      if (object.kind === kind && readMark(object.mark)?.ref === ref && object.uuid !== recorded) this.objects.add(object.uuid);
   }
 
   #membershipGone(resource: LldapMembership, pairs: Iterable<string>): void {

@@ -45,6 +45,8 @@ import { Violation, type World } from './world.ts';
  * - A definition is kept if the answer to its creation was lost.
  * - What became Ready stays so while something that it names turns unready; the next full look says so. A suspended
  *   resource says that it is, and no more.
+ * - What a pass made in vain, as another process made it too or the resource is gone, stays if lldap fails each of the four
+ *   attempts to take it back; the log says so.
  * - A cluster that goes back to a backup of before a group's finalizer, where the group is renamed before its first
  *   pass, leaves the group of the old name. So does one that goes back during a pass whose status write then fails.
  *

@@ -1,21 +1,22 @@
 import { loadConfig } from '../../shared/config.ts';
-import type { OperatorEvent } from '../../shared/events/parse.ts';
+import type { OperatorEvent, Target } from '../../shared/events/parse.ts';
 import type { Secret } from '../../shared/kube/objects.ts';
 import { createLog } from '../../shared/log.ts';
 import { INSTANCE_LABEL, MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
+import { LEFT_IN_LLDAP } from '../../shared/reconcile/carried.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import type { State } from '../local/lldap/state.ts';
 import { BrokerDouble, type Delivery } from './broker.ts';
 import { Course } from './course.ts';
 import { History } from './history.ts';
 import { Invariants } from './invariants.ts';
-import { type AnyResource, type Change, KubeDouble, type KubeListener, resourceKey } from './kube.ts';
+import { type AnyResource, type Change, KubeDouble, type KubeListener, keyOf, resourceKey } from './kube.ts';
 import { Ledger } from './ledger.ts';
 import { LldapDouble, type LldapListener } from './lldap.ts';
 import { Passes } from './passes.ts';
 import { createProcess, FUNCTIONS, type FunctionName, type Process, type Surroundings } from './process.ts';
 import { createRandom, type Random } from './random.ts';
-import type { RuleBook } from './rules.ts';
+import { type RuleBook, recordedUuid } from './rules.ts';
 import type { Schedule } from './schedule.ts';
 import { Scheduler } from './scheduler.ts';
 
@@ -262,7 +263,12 @@ export class World {
   }
 
   #logged(line: string): void {
-    const { message, stack } = JSON.parse(line) as { message: string; stack?: string };
+    const { message, stack, kind, namespace, name } = JSON.parse(line) as { message: string; stack?: string } & Target;
     if (message === 'an unforeseen error' && !stack?.includes('LldapError')) this.violate(`no error is unforeseen: ${stack}`);
+    if (message === LEFT_IN_LLDAP) {
+      const resource = this.kube.resources.get(keyOf(kind, namespace, name));
+      const recorded = resource && recordedUuid(resource);
+      this.ledger.leftInVain({ kind, ref: `${namespace}/${name}`, recorded }, this.history.current.objects, this.pairs());
+    }
   }
 }

@@ -80,17 +80,32 @@ describe('Resources that vanish within a pass', () => {
     );
   });
 
-  it('lldap is down when the creation of a gone resource is to be undone: it is said in the log, and nothing is redelivered', async () => {
-    await h.create('LldapUser', 'orphan', plain('orphan'));
-    h.interfere = async (_by, request) => {
-      if (!isStatusOf('orphan', request)) return;
-      await h.lldap.fault({ kind: 'status', status: 503 });
-      await h.edit('LldapUser', 'orphan', { metadata: { finalizers: null } });
-      await h.remove('LldapUser', 'orphan');
-    };
-    assert.equal((await h.reconcile('LldapUser', 'orphan', {})).result, 'gone');
-    assert.ok(h.logs.some((line) => line.includes('"level":"error"') && line.includes('orphan')));
-  });
+  for (const { attempts, times, stays } of [
+    { attempts: 'one attempt', times: 1, stays: false },
+    { attempts: 'three attempts', times: 3, stays: false },
+    { attempts: 'all attempts', times: undefined, stays: true },
+  ]) {
+    const name = `orphan-${times ?? 'ever'}`;
+    it(`lldap fails ${attempts} to undo the creation of a gone resource: ${stays ? 'the log says so' : 'the next does it'}, and nothing is redelivered`, async () => {
+      await h.create('LldapUser', name, plain(name));
+      h.interfere = async (_by, request) => {
+        if (!isStatusOf(name, request)) return;
+        await h.lldap.fault({ kind: 'status', status: 503, ...(times && { times }) });
+        await h.edit('LldapUser', name, { metadata: { finalizers: null } });
+        await h.remove('LldapUser', name);
+      };
+      assert.equal((await h.reconcile('LldapUser', name, {})).result, 'gone');
+      await h.lldap.heal();
+      assert.equal(
+        (await h.lldap.users()).some(({ id }) => id === name),
+        stays,
+      );
+      assert.equal(
+        h.logs.some((line) => line.includes('"level":"error"') && line.includes(`"name":"${name}"`)),
+        stays,
+      );
+    });
+  }
 
   it('a resource that was deleted and created again within a pass is reconciled as the new one', async () => {
     await h.create('LldapUser', 'twice', await withPassword('twice'));

@@ -45,6 +45,8 @@ export class Course {
   /** All that may happen happens until then, or until `enough`. */
   async runUntil(time: number, random: Random, enough: () => boolean = () => false): Promise<void> {
     const { scheduler, broker } = this.#world;
+    // What a step has just led to may be all that there is to happen.
+    await this.#settle();
     while (!enough()) {
       if (await this.act(random)) continue;
       const next = Math.min(scheduler.next, broker.next);

@@ -214,4 +214,11 @@ describe('schedules that once broke a promise', () => {
     ],
     { processes: 2, installed: false, phase: 0 },
   );
+
+  keepsItsPromises('a retry that requeue holds while it is rolled out comes all the same', [
+    { do: 'demote' },
+    { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r1', spec: { ...SHOE, deletionPolicy: 'Delete' } },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'rollout', name: 'requeue' },
+  ]);
 });

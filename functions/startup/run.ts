@@ -136,7 +136,7 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
   const isEverythingDue = modes.has('full') || summary.marksDefined > 0;
   // Before users are asked for that wait for it.
   const key = await part(`the Secret ${PASSWORD_KEY_SECRET}`, () => keepPasswordKey(io.kube, policy.instance));
-  const asked = await part('BROKER_URL', async () => {
+  await part('BROKER_URL', async () => {
     const { lost = [], stalled = [] } = Object.groupBy(findLost(inventory, policy.operatorNamespace, io.clock.now()), (r) =>
       isStalled(r) ? 'stalled' : 'lost',
     );
@@ -144,10 +144,9 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
     posted.stalled = await post(stalled);
     // Where the mark was undefined, no object has one any more.
     if (isEverythingDue) posted.full = await post(everything(inventory, policy.operatorNamespace));
-    return true;
+    summary.asked = true;
   });
-  summary.asked = asked === true;
-  if (isEverythingDue && !asked)
+  if (isEverythingDue && !summary.asked)
     summary.problems.push('Not every resource was asked to look at lldap again: run startup once more with mode full.');
   if (key)
     await part('the rights to read Secrets', async () => {

@@ -161,13 +161,14 @@ async function listAll<T>(connection: Connection, path: string, { fields, labels
   }
 }
 
-async function pageOf<T>(
-  connection: Connection,
-  path: string,
-  limit: number,
-): Promise<{ items: T[]; metadata?: { continue?: string } } | 'too large'> {
+interface Page<T> {
+  items: T[];
+  metadata?: { continue?: string };
+}
+
+async function pageOf<T>(connection: Connection, path: string, limit: number): Promise<Page<T> | 'too large'> {
   try {
-    return (await connection.request({ method: 'GET', path })) as { items: T[]; metadata?: { continue?: string } };
+    return (await connection.request({ method: 'GET', path })) as Page<T>;
   } catch (error) {
     if (error instanceof KubeError && error.reason === TOO_LARGE && limit > 1) return 'too large';
     throw error;

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { promisify } from 'node:util';
 
 /**
@@ -14,12 +14,35 @@ const RANGE = 100;
 let range: Promise<number> | undefined;
 let given = 0;
 
-/** A port for a server that keeps it while it is stopped and started again. It was free a moment ago. */
+/** Listens on loopback; `port` 0 takes a free one. @returns the port */
+export function listen(server: Server, port = 0): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject);
+      resolve(portOf(server));
+    });
+  });
+}
+
+/** Listens on a port that the server may keep while it is stopped and started again. @returns the port */
+export async function listenForGood(server: Server): Promise<number> {
+  for (;;) {
+    const port = anyToKeep();
+    if (await listens(server, port)) return port;
+  }
+}
+
+/** A port for a process that keeps it while it is stopped and started again. It was free a moment ago. */
 export async function portToKeep(): Promise<number> {
   for (;;) {
-    const port = randomInt(TO_KEEP.from, TO_KEEP.below);
+    const port = anyToKeep();
     if (await isFree(port)) return port;
   }
+}
+
+function anyToKeep(): number {
+  return randomInt(TO_KEEP.from, TO_KEEP.below);
 }
 
 /**
@@ -54,10 +77,21 @@ async function isFree(port: number): Promise<boolean> {
   return probe !== undefined;
 }
 
-function listening(port: number): Promise<Server | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(undefined));
-    server.listen(port, '127.0.0.1', () => resolve(server));
-  });
+async function listening(port: number): Promise<Server | undefined> {
+  const server = createServer();
+  return (await listens(server, port)) ? server : undefined;
+}
+
+/** Whether the port was to be had. */
+function listens(server: Server, port: number): Promise<boolean> {
+  return listen(server, port).then(
+    () => true,
+    () => false,
+  );
+}
+
+function portOf(server: Server): number {
+  const address: string | AddressInfo | null = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
+  return address.port;
 }

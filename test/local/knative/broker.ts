@@ -4,13 +4,13 @@
  * arrive, JSON as delivery format, and what other brokers of the cluster suffer when the dispatcher dies.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { portToKeep } from '../ports.ts';
+import { listen, listenForGood } from '../ports.ts';
 import { type Addresses, INGRESS_HOST } from './addresses.ts';
 import { type CloudEvent, MalformedEvent, readEvent, timestamp, withAttributes, withoutAttribute } from './cloudevent.ts';
 import { deliver } from './delivery.ts';
 import type { Broker, Trigger } from './eventing.ts';
 import type { Faults } from './faults.ts';
-import { close, listen, readBody } from './http.ts';
+import { close, readBody } from './http.ts';
 import { nameOf, type Story } from './story.ts';
 
 const FIRST_TTL = 255;
@@ -44,8 +44,7 @@ export class Ingress {
         response.destroy();
       });
     });
-    this.#port ||= await portToKeep();
-    await listen(this.#server, this.#port);
+    this.#port = await (this.#port === 0 ? listenForGood(this.#server) : listen(this.#server, this.#port));
     this.#options.addresses.set(INGRESS_HOST, this.#port);
   }
 

@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import { close, listen, readBody } from './http.ts';
+import { listen } from '../ports.ts';
+import { close, readBody } from './http.ts';
 
 /** A subscriber inside the test process, for the tests of the local Knative itself. */
 

@@ -1,5 +1,4 @@
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 
 export interface Answer {
   status: number;
@@ -34,27 +33,10 @@ export async function readBody(message: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Listens on loopback; `port` 0 takes a free one. @returns the port */
-export function listen(server: Server, port = 0): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => {
-      server.off('error', reject);
-      resolve(portOf(server));
-    });
-  });
-}
-
 /** Stops listening and cuts what is open. */
 export function close(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
     server.closeAllConnections();
   });
-}
-
-function portOf(server: Server): number {
-  const address: string | AddressInfo | null = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server is not listening on a port');
-  return address.port;
 }

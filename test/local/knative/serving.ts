@@ -8,8 +8,9 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listen } from '../ports.ts';
 import { serviceHost } from './addresses.ts';
-import { close, listen, readBody, send } from './http.ts';
+import { close, readBody, send } from './http.ts';
 import { Instance } from './instance.ts';
 import type { Host } from './sandbox.ts';
 import type { FunctionModel } from './workload.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isRecord } from '../knative/fields.ts';
 import type { Cluster } from './cluster.ts';
+import { inEffect } from './in-effect.ts';
 
 /** Whether RBAC lets a user do something now; the API server learns of new bindings a moment after they are made. */
 export async function isAllowed(
@@ -15,7 +15,6 @@ export async function isAllowed(
 }
 
 const RBAC = 'rbac.authorization.k8s.io';
-const KNOWN_WITHIN_MS = 120_000;
 
 /**
  * Resolves when RBAC knows all roles and bindings that were made before the call. It learns of each sort by a watch, in
@@ -43,12 +42,11 @@ export async function rbacKnowsAll(cluster: Pick<Cluster, 'request'>): Promise<v
       subjects,
     });
   }
-  const deadline = Date.now() + KNOWN_WITHIN_MS;
   for (const { resource } of pairs) {
-    while (!(await isAllowed(cluster, name, { group: RBAC, resource, verb: 'get', namespace: 'default' }))) {
-      if (Date.now() > deadline) throw new Error(`RBAC knows nothing of the newest ${resource}`);
-      await sleep(20);
-    }
+    await inEffect(async () => {
+      const isKnown = await isAllowed(cluster, name, { group: RBAC, resource, verb: 'get', namespace: 'default' });
+      return isKnown ? undefined : `RBAC knows nothing of the newest ${resource}`;
+    });
   }
   for (const path of paths) await ask('DELETE', `${path}/${name}`);
 }

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type KindName, PLURALS, type ResourceOf } from '../../../shared/kube/resources.ts';
 import { API_GROUP, API_VERSION, INSTANCE_LABEL } from '../../../shared/names.ts';
+
 import type { Cluster } from './cluster.ts';
+import { inEffect } from './in-effect.ts';
 
 /** The four kinds and the label policy. */
 export const CRD_FOLDER = join(import.meta.dirname, '../../../crds');
-const IN_EFFECT_WITHIN_MS = 120_000;
 
 /** The least that each kind's spec can be. */
 export const LEAST_SPEC: { [K in KindName]: ResourceOf[K]['spec'] } = {
@@ -40,37 +40,30 @@ export async function installCrds(cluster: Cluster): Promise<void> {
  * @throws Error with what kubectl said
  */
 export async function kubectlKnows(cluster: Cluster, resources: string[]): Promise<void> {
-  const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
-  for (;;) {
+  await inEffect(async () => {
     const { code, stderr } = await cluster.kubectl(['get', resources.join(','), '-A']);
-    if (code === 0) return;
-    if (Date.now() > deadline) throw new Error(`kubectl get: ${stderr.trim()}`);
-    await sleep(50);
-  }
+    return code === 0 ? undefined : `kubectl get: ${stderr.trim()}`;
+  });
 }
 
 /** Waits for the schemas that kubectl explains and that tell it whether the API server checks fields. */
 async function isPublished(cluster: Cluster, kinds: KindName[]): Promise<void> {
-  const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
-  for (;;) {
+  await inEffect(async () => {
     const { code, body } = await cluster.request('GET', `/openapi/v3/apis/${API_VERSION}`);
     const text = JSON.stringify(body);
-    if (code === 200 && kinds.every((kind) => text.includes(`.${kind}"`))) return;
-    if (Date.now() > deadline) throw new Error(`the schemas of crds/ are not published: ${code}`);
-    await sleep(50);
-  }
+    const isThere = code === 200 && kinds.every((kind) => text.includes(`.${kind}"`));
+    return isThere ? undefined : `the schemas of crds/ are not published: ${code}`;
+  });
 }
 
 /** Asks for the creation of an object without the instance label, which is refused for that reason once all is in effect. */
 async function policyHolds(cluster: Cluster, kind: KindName): Promise<void> {
   const path = `/apis/${API_VERSION}/namespaces/default/${PLURALS[kind]}?dryRun=All`;
   const body = { apiVersion: API_VERSION, kind, metadata: { name: 'probe' }, spec: LEAST_SPEC[kind] };
-  const deadline = Date.now() + IN_EFFECT_WITHIN_MS;
-  for (;;) {
+  await inEffect(async () => {
     const { code, body: answer } = await cluster.request('POST', path, { body });
     const text = JSON.stringify(answer);
-    if (text.includes('ValidatingAdmissionPolicy') && text.includes(INSTANCE_LABEL)) return;
-    if (Date.now() > deadline) throw new Error(`crds/ is not in effect for ${kind}: ${code} ${text}`);
-    await sleep(50);
-  }
+    const isRefused = text.includes('ValidatingAdmissionPolicy') && text.includes(INSTANCE_LABEL);
+    return isRefused ? undefined : `crds/ is not in effect for ${kind}: ${code} ${text}`;
+  });
 }

@@ -1,6 +1,6 @@
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { portToKeep } from '../ports.ts';
+import { listen, listenForGood } from '../ports.ts';
 import { run } from './api.ts';
 import { Auth, type PasswordCost } from './auth.ts';
 import { selfSigned } from './certificate.ts';
@@ -200,12 +200,7 @@ function listener(create: () => Server, wanted = 0) {
         sockets.add(socket);
         socket.once('close', () => sockets.delete(socket));
       });
-      while (port === 0) {
-        const free = await portToKeep();
-        // Between the look at the port and this, somebody else may take it.
-        if (await listens(opened, free).catch(() => false)) port = free;
-      }
-      if (!opened.listening) await listens(opened, port);
+      port = await (port === 0 ? listenForGood(opened) : listen(opened, port));
       server = opened;
     },
     async close() {
@@ -215,14 +210,4 @@ function listener(create: () => Server, wanted = 0) {
       await new Promise<void>((resolve) => (closed === undefined ? resolve() : closed.close(() => resolve())));
     },
   };
-}
-
-function listens(server: Server, port: number): Promise<true> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => {
-      server.off('error', reject);
-      resolve(true);
-    });
-  });
 }

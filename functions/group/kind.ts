@@ -6,7 +6,7 @@ import { findDefinitions } from '../../shared/reconcile/definitions.ts';
 import type { Kind, Work } from '../../shared/reconcile/kind.ts';
 import { findOwner } from '../../shared/reconcile/lookup.ts';
 import { type Mark, markOf } from '../../shared/reconcile/mark.ts';
-import { declaredName, foldGroupName, isBuiltInGroup, isVirtual, refOf } from '../../shared/reconcile/names.ts';
+import { declaredName, foldGroupName, isBuiltInGroup, isVirtual } from '../../shared/reconcile/names.ts';
 import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
 import { builtIn, hasName, markText, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
@@ -35,8 +35,8 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     };
   },
   plan,
-  async observeDeletion(work) {
-    const group = (await readRecorded(work)) ?? (await seek(work)).found;
+  async observeDeletion(work, onlyMade) {
+    const group = (await readRecorded(work)) ?? (onlyMade ? undefined : (await seek(work)).found);
     return { definitions: new Map(), ...(await owned(work, group)) };
   },
   planDeletion,
@@ -69,12 +69,9 @@ async function readRecorded({ io, draft }: GroupWork): Promise<LldapGroupAccount
 }
 
 /** By mark, then by name, in one list that all who wait share; there is no query by name. */
-async function seek({ io, resource, policy }: GroupWork): Promise<{ found?: LldapGroupAccount; holder?: LldapGroupAccount }> {
+async function seek({ io, resource }: GroupWork): Promise<{ found?: LldapGroupAccount; holder?: LldapGroupAccount }> {
   const groups = await io.lookup.groups();
-  const marked = groups.find((group) => {
-    const mark = markOf(group);
-    return mark?.instance === policy.instance && `${mark.namespace}/${mark.name}` === refOf(resource);
-  });
+  const marked = groups.find((group) => markOf(group)?.uid === resource.metadata.uid);
   const holder = groups.find((group) => hasName(group, resource));
   const found = marked ?? holder;
   return { ...(found && { found }), ...(holder && { holder }) };
@@ -86,7 +83,7 @@ async function owned(
 ): Promise<Pick<Observed, 'group' | 'owner'>> {
   if (!group) return {};
   const object = { uuid: group.uuid, name: foldGroupName(group.displayName), mark: markOf(group) };
-  return { group, owner: await findOwner(io.lookup, 'LldapGroup', resource, object, policy.instance) };
+  return { group, owner: await findOwner(io.lookup, resource, object, policy.instance) };
 }
 
 function ownerText(mark: Mark | undefined): string {
@@ -101,9 +98,7 @@ async function apply(step: Step, work: GroupWork): Promise<void> {
       const mark = { name: MARK_ATTRIBUTE, value: [markText(resource, step.origin, policy)] };
       const group = await io.lldap.createGroup({ displayName: resource.spec.displayName, attributes: [...insertAttributes, mark] });
       Object.assign(draft, { groupId: group.id, uuid: group.uuid, origin: step.origin });
-      work.undo = async () => {
-        if ((await io.lldap.group(group.id))?.uuid === group.uuid) await io.lldap.deleteGroup(group.id);
-      };
+      work.made = true;
       return;
     }
     case 'update':

@@ -11,7 +11,19 @@ import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { wake } from '../../shared/reconcile/settle.ts';
 import type { Policy } from '../../shared/reconcile/standing.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
-import { claimants, joinedOf, noGroup, noUser, type Observed, plan, planDeletion, refuse, type Step } from './plan.ts';
+import {
+  claimants,
+  isOwnedByPrivileged,
+  type JoinStep,
+  noGroup,
+  notPrivileged,
+  noUser,
+  type Observed,
+  plan,
+  planDeletion,
+  refuse,
+  type Step,
+} from './plan.ts';
 
 type MembershipWork = Work<'LldapMembership'>;
 
@@ -57,16 +69,27 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const account = await io.lldap.user(membershipKeys(work.resource).userKey);
     // One that records what is no more, or has another name, has not looked since, or somebody else wrote its status.
     const group = (resource && (await recordedGroup(io, resource, groupName))) ?? (await findGroup(io, groupName));
-    const declared = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
+    const declaring = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
+    const declared = declaring !== undefined;
     if (!declared) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
-    return { ...(account && { account }), ...(group && { group }), ...(account && (await stillJoined(work, account, group))) };
+    // Somebody deleted it in lldap: it is made again by its own resource.
+    const vanished = [...(user && !account ? [user] : []), ...(resource && !group && !isBuiltInGroup(groupName) ? [resource] : [])];
+    await wake(io, async () => vanished.map(targetOf));
+    return {
+      ...(account && { account }),
+      ...(group && { group }),
+      declared,
+      vanished,
+      ...(account && (await stillJoined(work, account, group))),
+      ...(account && joiningReached(work, account)),
+    };
   },
   plan,
-  async observeDeletion(work) {
+  async observeDeletion(work, onlyMade) {
     const account = await work.io.lldap.user(membershipKeys(work.resource).userKey);
     if (!account) return {};
     const recorded = await stillJoined(work, account, undefined);
-    if (recorded.left) return { account, ...recorded };
+    if (recorded.left || onlyMade) return { account, ...recorded };
     // An earlier pass may have joined and died before it could record it.
     const group = account.groups.find((g) => foldGroupName(g.displayName) === membershipKeys(work.resource).groupKey);
     return { account, ...(group && (await leaving(work, account, group))) };
@@ -74,18 +97,10 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
   planDeletion,
   async apply(step, work) {
     const { io, resource, draft, policy } = work;
-    if (step.do === 'join') {
-      await io.lldap.addUserToGroup(step.user.id, step.group.id);
-      draft.joined = joinedOf(step.user, step.group);
-      work.undo = async () => {
-        const pair = { userId: step.user.id, groupName: step.group.displayName };
-        const others = claimants(resource, pair, await io.lookup.memberships(), policy);
-        if (others.length === 0) await io.lldap.removeUserFromGroup(step.user.id, step.group.id);
-      };
-      return;
-    }
+    if (step.do === 'join') return join(step, work);
     await io.lldap.removeUserFromGroup(step.user.id, step.group.id);
     delete draft.joined;
+    delete draft.joining;
     // One that was created meanwhile may have found the user still in the group.
     const pair = { userId: step.user.id, groupName: step.group.displayName };
     await wake(io, async () => claimants(resource, pair, await io.lookup.memberships(), policy).map(targetOf));
@@ -93,6 +108,30 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
   describe: (step) => (step.do === 'join' ? 'added the user to the group' : 'removed the user from the group'),
   dependants: async () => [],
 };
+
+/**
+ * lldap has no preconditions, and a join goes by the user's id: by then a tenant may have created that user anew, and would be
+ * an administrator. So a join of a built-in group is written ahead, and looked after: whom it should not have reached
+ * leaves again, here or in the next pass.
+ */
+async function join({ user, group, joined }: JoinStep, work: MembershipWork): Promise<void> {
+  const { io, draft, policy } = work;
+  const isGuarded = isBuiltInGroup(group.displayName);
+  if (isGuarded) {
+    draft.joining = joined;
+    await work.writeAhead();
+  }
+  await io.lldap.addUserToGroup(user.id, group.id);
+  const account = isGuarded ? await io.lldap.user(user.id) : undefined;
+  if (account && !(account.uuid === user.uuid && isOwnedByPrivileged(account, policy))) {
+    await io.lldap.removeUserFromGroup(user.id, group.id);
+    delete draft.joining;
+    throw notPrivileged(work.resource, account, policy);
+  }
+  draft.joined = joined;
+  delete draft.joining;
+  work.made = true;
+}
 
 /** A built-in group is declared by its virtual group alone. */
 async function declaringGroups(io: MembershipWork['io'], { spec }: LldapMembership, operatorNamespace: string): Promise<LldapGroup[]> {
@@ -171,6 +210,12 @@ async function stillJoined(
   if (!joined || joined.userUuid !== account.uuid || joined.groupUuid === group?.uuid) return {};
   const left = account.groups.find((g) => g.id === joined.groupId && g.uuid === joined.groupUuid);
   return left ? leaving(work, account, left) : {};
+}
+
+/** The group that a join reached which was begun and never confirmed. */
+function joiningReached({ draft }: MembershipWork, account: LldapAccount): Pick<Observed, 'reached'> {
+  const reached = account.groups.find((g) => g.id === draft.joining?.groupId && g.uuid === draft.joining.groupUuid);
+  return reached ? { reached } : {};
 }
 
 async function leaving(

@@ -1,9 +1,9 @@
-import type { Joined, LldapMembership } from '../../shared/kube/resources.ts';
+import type { Joined, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { type Failure, invalid, notReady } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
 import { markOf } from '../../shared/reconcile/mark.ts';
-import { foldGroupName, isBuiltInGroup, membershipKeys } from '../../shared/reconcile/names.ts';
+import { foldGroupName, isBuiltInGroup, membershipKeys, refOf } from '../../shared/reconcile/names.ts';
 import { isPrivileged, type Policy } from '../../shared/reconcile/standing.ts';
 
 /** What was read for one membership. */
@@ -15,9 +15,20 @@ export interface Observed {
   left?: LldapGroupRef;
   /** Another membership asks for the pair that would be left. */
   claimed?: boolean;
+  /** A built-in group that an unconfirmed join of ours put the user into. */
+  reached?: LldapGroupRef;
+  /** Whether resources declare both names, or lldap's own objects count. */
+  declared?: boolean;
+  /** Ready resources whose objects lldap lacks; they were asked to make them again. */
+  vanished?: readonly (LldapUser | LldapGroup)[];
 }
 
-export type Step = { do: 'leave' | 'join'; user: { id: string; uuid: string }; group: LldapGroupRef };
+interface Pair {
+  user: { id: string; uuid: string };
+  group: LldapGroupRef;
+}
+export type JoinStep = { do: 'join'; joined: Joined } & Pair;
+export type Step = ({ do: 'leave' } & Pair) | JoinStep;
 
 /** Neither name can be edited, so the way out is another membership. */
 export function noUser(name: string): string {
@@ -29,6 +40,15 @@ export function noGroup(name: string): string {
   if (isBuiltInGroup(builtIn) && !isBuiltInGroup(name))
     return `lldap has no group ${name}; its own is called ${builtIn}: replace this membership by one with that groupName.`;
   return `lldap has no group ${name} yet; if no LldapGroup declares it, create one, or replace this membership by one with the right groupName.`;
+}
+
+function noLonger({ vanished = [] }: Observed): Failure | undefined {
+  const [resource] = vanished;
+  if (!resource) return undefined;
+  return notReady(
+    'DependencyNotReady',
+    `lldap no longer has what the ${resource.kind} ${refOf(resource)} declares; that resource was asked to create it again.`,
+  );
 }
 
 /** Memberships of lldap's own groups make administrators: only a privileged namespace may ask for them. */
@@ -48,34 +68,40 @@ function forbidden(groupName: string, namespace: string, policy: Policy): Failur
  * 1. What was joined under a name that now means another group is left first, unless another membership asks for it.
  * 2. A membership that is there is taken as it is.
  * 3. A built-in group is joined only by a user whose mark names a privileged namespace: whoever creates the awaited
- *    user, or removes a mark, would be an administrator.
+ *    user, or removes a mark, would be an administrator. Whom an unconfirmed join reached nevertheless, leaves.
  * 4. What counts is also the name that the group has in lldap: somebody may have given it a built-in one since.
  */
 export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observed: Observed): Plan<Step, StatusOf<'LldapMembership'>> {
-  const { account, group, left, claimed } = observed;
+  const { account, group, left, claimed, reached, declared = false } = observed;
   const { userName, groupName } = resource.spec;
-  if (!account)
-    return {
-      refused: notReady('DependencyNotReady', noUser(userName)),
-    };
-  if (!group)
-    return {
-      refused: notReady('DependencyNotReady', noGroup(groupName)),
-    };
+  if (!account) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noUser(userName)) };
+  if (!group) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noGroup(groupName)) };
   const refused = forbidden(group.displayName, resource.metadata.namespace, policy);
   if (refused) return { refused };
-  const mark = markOf(account);
-  if ([groupName, group.displayName].some(isBuiltInGroup) && !(mark?.instance === policy.instance && isPrivileged(policy, mark.namespace)))
-    return {
-      refused: notReady(
-        'UserNotPrivileged',
-        `${groupName} is joined only by users that a privileged namespace owns, and ${userName} ${mark?.instance === policy.instance ? `belongs to ${mark.namespace}/${mark.name}; set deletionPolicy: Retain on that LldapUser, delete it, and then` : 'is not;'} declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).`,
-      ),
-    };
+  if ([groupName, group.displayName].some(isBuiltInGroup) && !isOwnedByPrivileged(account, policy)) {
+    const unmet = notPrivileged(resource, account, policy);
+    if (reached && mayLeave(account, reached, resource, policy)) return { steps: [{ do: 'leave', user: account, group: reached }], unmet };
+    return { refused: unmet };
+  }
   const leaves = left && !claimed && mayLeave(account, left, resource, policy);
   const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: left }] : [];
-  if (!isMember(account, group)) steps.push({ do: 'join', user: account, group });
-  return { keep: isMember(account, group) ? { joined: joinedOf(account, group) } : {}, steps };
+  const joined: Joined = { userUuid: account.uuid, groupId: group.id, groupUuid: group.uuid, declared };
+  if (!isMember(account, group)) steps.push({ do: 'join', user: account, group, joined });
+  return { keep: { joining: undefined, ...(isMember(account, group) && { joined }) }, steps };
+}
+
+/** Whether an account's mark names a privileged namespace of this installation. */
+export function isOwnedByPrivileged(account: LldapAccount, policy: Policy): boolean {
+  const mark = markOf(account);
+  return mark?.instance === policy.instance && isPrivileged(policy, mark.namespace);
+}
+
+export function notPrivileged({ spec }: LldapMembership, account: LldapAccount, policy: Policy): Failure {
+  const mark = markOf(account);
+  return notReady(
+    'UserNotPrivileged',
+    `${spec.groupName} is joined only by users that a privileged namespace owns, and ${spec.userName} ${mark?.instance === policy.instance ? `belongs to ${mark.namespace}/${mark.name}; set deletionPolicy: Retain on that LldapUser, delete it, and then` : 'is not;'} declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).`,
+  );
 }
 
 /** The user leaves what was joined, unless another membership asks for the pair; the operator's own rights stay. */
@@ -88,10 +114,6 @@ export function planDeletion({ resource, policy }: PlanInput<'LldapMembership'>,
 function mayLeave(account: LldapAccount, left: LldapGroupRef, { metadata }: LldapMembership, policy: Policy): boolean {
   if (account.id === policy.operatorLogin && foldGroupName(left.displayName) === 'lldap_admin') return false;
   return forbidden(left.displayName, metadata.namespace, policy) === undefined;
-}
-
-export function joinedOf(account: { uuid: string }, group: LldapGroupRef): Joined {
-  return { userUuid: account.uuid, groupId: group.id, groupUuid: group.uuid };
 }
 
 export function isMember(account: LldapAccount, group: LldapGroupRef): boolean {

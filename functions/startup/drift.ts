@@ -3,7 +3,7 @@ import type { AttributeDefinition, LldapAccount } from '../../shared/lldap/api.t
 import { isSettled } from '../../shared/reconcile/decide.ts';
 import type { Io, Plan } from '../../shared/reconcile/kind.ts';
 import { attribute, type Mark, markOf } from '../../shared/reconcile/mark.ts';
-import { declaredName, foldId, isVirtual, membershipKeys, refOf } from '../../shared/reconcile/names.ts';
+import { declaredName, foldId, isVirtual, membershipKeys } from '../../shared/reconcile/names.ts';
 import type { Owner, Policy } from '../../shared/reconcile/standing.ts';
 import * as schemas from '../attribute-schema/plan.ts';
 import * as groups from '../group/plan.ts';
@@ -72,8 +72,7 @@ function passwordDrifted({ spec, status }: LldapUser, account: LldapAccount): bo
 
 /** Near enough to find what differs: a missing or strange mark is itself a difference, and the pass decides. */
 function ownerByMark(resource: ResourceOf[KindName], mark: Mark | undefined): Owner {
-  const ours = mark !== undefined && `${mark.namespace}/${mark.name}` === refOf(resource);
-  return { who: 'self', origin: mark?.origin ?? 'created', marked: ours };
+  return { who: 'self', origin: mark?.origin ?? 'created', marked: mark?.uid === resource.metadata.uid };
 }
 
 function byName(definitions: readonly AttributeDefinition[]): Map<string, AttributeDefinition> {

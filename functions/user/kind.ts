@@ -1,10 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { once } from '../../shared/concurrency.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
-import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
+import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import type { Definitions } from '../../shared/reconcile/attributes.ts';
 import { isReady } from '../../shared/reconcile/decide.ts';
 import { findDefinitions } from '../../shared/reconcile/definitions.ts';
-import { invalid } from '../../shared/reconcile/failure.ts';
+import { Failure, invalid } from '../../shared/reconcile/failure.ts';
 import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
 import { findOwner } from '../../shared/reconcile/lookup.ts';
 import { attribute, markOf } from '../../shared/reconcile/mark.ts';
@@ -17,9 +18,10 @@ import {
   readPasswordKey,
   sameHash,
 } from '../../shared/reconcile/password.ts';
+import { wake } from '../../shared/reconcile/settle.ts';
 import type { Finding } from '../../shared/reconcile/status.ts';
 import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
-import { everSet } from './password.ts';
+import { everSet, type PasswordStep } from './password.ts';
 import { creation, markText, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type UserWork = Work<'LldapUser'>;
@@ -60,13 +62,17 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
     depend: findDefinitions,
     async observe(work, definitions, sought) {
       const found = await observeAccount(work);
+      await handOver(work, found);
       const emailHolder = sought ? await findEmailHolder(work) : undefined;
       const password = await observePassword(work, found.account, passwordKey);
       work.findings.PasswordSynced = UNCHECKED;
       return { ...found, definitions, ...(emailHolder && { emailHolder }), ...(password && { password }) };
     },
     plan,
-    observeDeletion: async (work) => ({ ...(await observeAccount(work)), definitions: new Map() }),
+    async observeDeletion(work, onlyMade) {
+      const found = await observeAccount(work);
+      return { definitions: new Map(), ...(!onlyMade || found.account?.uuid === work.draft.uuid ? found : {}) };
+    },
     planDeletion,
     apply,
     describe: (step) => DESCRIPTIONS[step.do],
@@ -93,7 +99,7 @@ async function observeAccount({ io, resource, policy }: UserWork): Promise<Pick<
   const account = await io.lldap.user(foldId(resource.spec.username));
   if (!account) return {};
   const object = { uuid: account.uuid, name: foldId(account.id), mark: markOf(account) };
-  return { account, owner: await findOwner(io.lookup, 'LldapUser', resource, object, policy.instance) };
+  return { account, owner: await findOwner(io.lookup, resource, object, policy.instance) };
 }
 
 async function findEmailHolder({ io, resource }: UserWork): Promise<Observed['emailHolder']> {
@@ -131,38 +137,72 @@ async function apply(step: Step, work: UserWork): Promise<void> {
     case 'create': {
       const account = await io.lldap.createUser(creation(resource.spec, markText(resource, step.origin, policy)));
       Object.assign(draft, { uuid: account.uuid, origin: step.origin });
-      work.undo = async () => {
-        if ((await io.lldap.user(id))?.uuid === account.uuid) await io.lldap.deleteUser(id);
-      };
+      work.made = true;
       return;
     }
-    case 'update':
-      return io.lldap.updateUser(id, step.change);
+    case 'update': {
+      await io.lldap.updateUser(id, step.change);
+      const isMarked = step.change.insertAttributes?.some(({ name }) => name === MARK_ATTRIBUTE);
+      await readWritten(work, async () => {
+        if (isMarked) await io.lldap.updateUser(id, { removeAttributes: [MARK_ATTRIBUTE] });
+      });
+      return;
+    }
     case 'verifyOrSetPassword':
-      if (!(await io.passwords.verify(id, step.password))) await setPassword(work, id, step.password);
-      return rememberPassword(work, id, step);
     case 'setPassword':
-      await setPassword(work, id, step.password);
-      return rememberPassword(work, id, step);
+      return setPassword(step, work);
     case 'delete':
       return io.lldap.deleteUser(id);
   }
 }
 
-async function setPassword({ io, checkpoint }: UserWork, id: string, password: string): Promise<void> {
-  checkpoint();
-  await io.passwords.set(id, password);
+async function setPassword(step: PasswordStep, work: UserWork): Promise<void> {
+  const { io, resource, draft, checkpoint } = work;
+  const id = foldId(resource.spec.username);
+  const isSet = step.do === 'setPassword' || !(await io.passwords.verify(id, step.password));
+  if (isSet) {
+    checkpoint();
+    await io.passwords.set(id, step.password);
+  }
+  const account = await readWritten(work, async (replaced) => {
+    // Nobody can log in with a password that was meant for another account; the owner's reconcile sets its own.
+    if (isSet && !isMarkedFor(replaced, work)) await io.passwords.set(id, randomBytes(32).toString('base64url'));
+  });
+  if (draft.uuid !== undefined) draft.passwordHash = passwordHash(step.key, draft.uuid, step.password);
+  // lldap's date tells later whether somebody else set the password.
+  const modifiedAt = account && attribute(account, 'password_modified_date');
+  if (modifiedAt !== undefined) draft.passwordModifiedAt = modifiedAt;
 }
 
-/** lldap's date tells later whether somebody else set the password. */
-async function rememberPassword(
-  { io, draft }: UserWork,
-  id: string,
-  { password, key }: { password: string; key: PasswordKey },
-): Promise<void> {
-  if (draft.uuid !== undefined) draft.passwordHash = passwordHash(key, draft.uuid, password);
-  const account = await io.lldap.user(id);
-  // Of another one of that name, as a restored lldap has it, the date tells nothing about what the hash was made for.
-  const modifiedAt = account && account.uuid === draft.uuid ? attribute(account, 'password_modified_date') : undefined;
-  if (modifiedAt !== undefined) draft.passwordModifiedAt = modifiedAt;
+/**
+ * The account after a write. lldap has no preconditions and writes go by id: by the time of the write the account may have
+ * been replaced by another resource's of that username.
+ *
+ * @param undo takes back what went to the wrong account
+ * @throws Failure where it was replaced; the owner is asked for a full reconcile
+ */
+async function readWritten(work: UserWork, undo: (replaced: LldapAccount) => Promise<void>): Promise<LldapAccount | undefined> {
+  const { io, resource, draft } = work;
+  const account = await io.lldap.user(foldId(resource.spec.username));
+  if (!account || account.uuid === draft.uuid) return account;
+  await undo(account);
+  await wake(io, () => contenders(io, resource, declaredName(resource)));
+  throw new Failure(
+    'Unavailable',
+    'LldapUnavailable',
+    `The user ${account.id} was replaced in lldap during the pass; it is looked at again by itself.`,
+  );
+}
+
+function isMarkedFor(account: LldapAccount, { resource }: UserWork): boolean {
+  return markOf(account)?.uid === resource.metadata.uid;
+}
+
+/** What a pass of ours that died may have written to the account that took the place of ours is for its owner to set right. */
+async function handOver({ io, resource, draft }: UserWork, { account, owner }: Pick<Observed, 'account' | 'owner'>): Promise<void> {
+  if (owner?.who !== 'other' || draft.uuid === undefined || draft.uuid === account?.uuid) return;
+  await wake(io, () => contenders(io, resource, declaredName(resource)));
+  delete draft.uuid;
+  delete draft.passwordHash;
+  delete draft.passwordModifiedAt;
 }

@@ -100,6 +100,8 @@ export interface Joined {
   userUuid: string;
   groupId: number;
   groupUuid: string;
+  /** Whether resources declared both names then, or lldap's own objects counted. */
+  declared?: boolean;
 }
 
 export interface LldapMembershipStatus extends CommonStatus {
@@ -107,6 +109,8 @@ export interface LldapMembershipStatus extends CommonStatus {
   userKey?: string;
   groupKey?: string;
   joined?: Joined;
+  /** A join of a built-in group that was begun and whose end is not recorded. */
+  joining?: Joined;
 }
 
 export type AttributeType = 'String' | 'Integer' | 'JpegPhoto' | 'DateTime';

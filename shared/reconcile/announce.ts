@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Kube } from '../kube/client.ts';
 import { KubeError } from '../kube/errors.ts';
-import type { Resource } from '../kube/resources.ts';
+import type { Resource, Retry } from '../kube/resources.ts';
 import type { Log } from '../log.ts';
 import { API_GROUP, API_VERSION } from '../names.ts';
 import { condition } from './decide.ts';
@@ -21,10 +21,15 @@ const NOTE_BYTES = 1024;
 /**
  * Tells of a change of Ready by a Kubernetes Event, whose reason is the condition's. Only on a change: a resource
  * that fails for an hour leaves a handful. It is never a reason to fail a pass.
+ *
+ * @param wait the retry of a resource that waits for another: within its first seconds that is no news, since a tree that is
+ *   applied at once waits for its own parts
  */
-export async function announce(io: EventIo, resource: Resource, ready: Finding): Promise<void> {
+export async function announce(io: EventIo, resource: Resource, ready: Finding, wait?: Retry): Promise<void> {
   const before = condition(resource.status, 'Ready');
-  if (before?.status === ready.status && before.reason === ready.reason) return;
+  const isChange = before?.status !== ready.status || before.reason !== ready.reason;
+  const isLater = wait !== undefined && wait.attempts > 1 && resource.status?.retry?.attempts === 1;
+  if (wait?.attempts === 1 || !(isChange || isLater)) return;
   await createEvent(io, resource, {
     type: ready.status === 'True' || ready.reason === 'Suspended' ? 'Normal' : 'Warning',
     reason: ready.reason,
@@ -60,7 +65,11 @@ export async function createEvent(
     })
     .catch((error: unknown) => {
       if (eventName && error instanceof KubeError && error.reason === 'AlreadyExists') return;
-      io.log.warn('a Kubernetes Event could not be written', { reason: String(error), namespace, name });
+      io.log.warn('a Kubernetes Event could not be written', {
+        reason: error instanceof KubeError ? error.brief : String(error),
+        namespace,
+        name,
+      });
     });
 }
 

@@ -1,62 +1,49 @@
-import type { Target } from '../events/parse.ts';
 import type { CommonStatus, KindName, ResourceOf } from '../kube/resources.ts';
-import type { Io, StatusOf, Work } from './kind.ts';
+import { toFailure } from './failure.ts';
+import type { StatusOf, Work } from './kind.ts';
 import { statusKeys } from './names.ts';
 import { targetOf } from './wake.ts';
 
-/** What a try of a pass did, whose status another's write forestalled: the next try goes on from there. */
-export interface Carried<K extends KindName> {
-  /** Of the resource that it was done for. */
-  uid: string;
-  /** lldap's uuid that its status recorded then. */
-  recorded: unknown;
-  draft: StatusOf<K>;
-  undo?: () => Promise<void>;
-}
-
 /**
- * The draft for a resource as it was just read, with what an earlier try did for it. Where another process has
- * recorded another object meanwhile, or the resource itself is another of the same name, the object that we made is
- * one too many, and goes.
+ * The draft of an attempt over a resource as just read, with what an attempt before it did whose status write another's
+ * forestalled. Undefined where that was for another resource of the name, or another process has recorded another object
+ * meanwhile: what that attempt made is one too many.
  */
-export async function takeUp<K extends KindName>(
-  io: Io,
-  resource: ResourceOf[K],
-  carried: Carried<K> | undefined,
-): Promise<Pick<Work<K>, 'draft' | 'undo'>> {
+export function resumeDraft<K extends KindName>(resource: ResourceOf[K], carried: Work<K> | undefined): StatusOf<K> | undefined {
   const { conditions: _conditions, observedGeneration: _generation, ...kept } = (resource.status ?? {}) as CommonStatus;
   const recorded = uuidOf(kept);
-  const isAnothers = carried?.uid !== resource.metadata.uid;
+  const isAnothers = carried && carried.resource.metadata.uid !== resource.metadata.uid;
   // What was recorded before is not meanwhile: the object of that uuid was gone when ours was made.
-  const isTwice = recorded !== undefined && recorded !== carried?.recorded && recorded !== uuidOf(carried?.draft);
-  if (carried && (isAnothers || isTwice)) {
-    await undo(io, targetOf(resource), carried.undo);
-    return { draft: { ...kept, ...statusKeys(resource) } as StatusOf<K> };
-  }
-  return { draft: { ...kept, ...carried?.draft, ...statusKeys(resource) } as StatusOf<K>, ...(carried?.undo && { undo: carried.undo }) };
+  const isTwice = carried && recorded !== undefined && recorded !== uuidOf(carried.resource.status) && recorded !== uuidOf(carried.draft);
+  if (isAnothers || isTwice) return undefined;
+  return { ...kept, ...carried?.draft, ...statusKeys(resource) } as StatusOf<K>;
 }
 
-/** Pauses between the attempts to take something back, in milliseconds. */
-const UNDO_AGAIN_AFTER_MS = [1_000, 5_000, 15_000];
+/** Pauses between the attempts to roll back, in milliseconds. */
+const ROLL_BACK_AGAIN_AFTER_MS = [1_000, 5_000, 15_000];
 
 /**
- * What was made for a resource that is gone, or is made twice, must go. No status can remember that, so it is attempted a
- * few times; if lldap fails them all, the log alone tells.
+ * Removes what an attempt made for a resource that is gone, or that another process made something for, too. The promise:
+ * a membership that is deleted while a slow process joins it leaves nobody in the group. No status can remember it, so it
+ * is attempted a few times; if all fail, the log alone tells.
+ *
+ * @param remove what the deletion of the resource would do
  */
-export async function undo(io: Io, target: Target, remove: Work<KindName>['undo']): Promise<void> {
-  for (const pause of [...UNDO_AGAIN_AFTER_MS, undefined]) {
+export async function rollBack<K extends KindName>(work: Work<K>, remove: (work: Work<K>) => Promise<void>): Promise<void> {
+  if (!work.made) return;
+  for (const pause of [...ROLL_BACK_AGAIN_AFTER_MS, undefined]) {
     try {
-      return await remove?.();
+      return await remove({ ...work, checkpoint: () => undefined });
     } catch (error) {
-      if (pause === undefined) return io.log.error(LEFT_IN_LLDAP, { ...target, reason: String(error) });
+      if (pause === undefined) return work.io.log.error(LEFT_IN_LLDAP, { ...targetOf(work.resource), reason: toFailure(error).reason });
     }
-    await io.clock.sleep(pause);
+    await work.io.clock.sleep(pause);
   }
 }
 
 /** What the log says where an object or a membership stays that nobody asks for. */
 export const LEFT_IN_LLDAP = 'what a pass had made in vain stays in lldap';
 
-export function uuidOf(status: object | undefined): unknown {
+function uuidOf(status: object | undefined): unknown {
   return status && 'uuid' in status ? status.uuid : undefined;
 }

@@ -1,12 +1,14 @@
-import type { AttributeTarget, LldapAttributeSchema, LldapGroup, LldapUser } from '../kube/resources.ts';
-import type { AttributeDefinition } from '../lldap/api.ts';
+import type { AttributeTarget, KindName, LldapAttributeSchema, LldapGroup, LldapUser, ResourceOf } from '../kube/resources.ts';
+import type { AttributeDefinition, LldapError } from '../lldap/api.ts';
 import type { Definition, Definitions } from './attributes.ts';
 import { hasFinalizer, isReady } from './decide.ts';
 import { type Failure, notReady } from './failure.ts';
 import type { Io } from './kind.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldId, refOf } from './names.ts';
+import { wake } from './settle.ts';
 import { mayUndefine, type Policy } from './standing.ts';
+import { targetOf } from './wake.ts';
 
 /** A user or group, and what it takes to find out about the attributes that it names. */
 interface Naming {
@@ -54,6 +56,24 @@ function declaredBy(declaring: readonly LldapAttributeSchema[], name: string, po
       `The LldapAttributeSchema ${refOf(going)} is being deleted, and the attribute ${name} with it; remove ${name} from spec.attributes, or keep it by another LldapAttributeSchema that declares it.`,
     );
   return undefined;
+}
+
+/**
+ * For an attribute that lldap lacks although a Ready resource declares it: somebody deleted it there. That resource is asked
+ * for a full reconcile.
+ */
+export async function askForDefinition(
+  { io, resource }: Pick<Naming, 'io'> & { resource: ResourceOf[KindName] },
+  error: LldapError,
+): Promise<Failure | LldapError> {
+  const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
+  const declaring = (await io.lookup.schemas()).find((s) => s.spec.target === target && declaredName(s) === error.attribute && isReady(s));
+  if (!declaring) return error;
+  await wake(io, async () => [targetOf(declaring)]);
+  return notReady(
+    'DependencyNotReady',
+    `lldap no longer has the attribute ${error.attribute}, which the LldapAttributeSchema ${refOf(declaring)} declares; that resource was asked to define it again.`,
+  );
 }
 
 function missing(waiting: LldapAttributeSchema | undefined, name: string, target: AttributeTarget): Failure {

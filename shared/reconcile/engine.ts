@@ -4,10 +4,9 @@ import { REQUESTED_AT } from '../names.ts';
 import type { Answer, EventContext } from '../server.ts';
 import { count, inSpan } from '../telemetry.ts';
 import { isSettled, unhandledToken } from './decide.ts';
-import { createEchoes } from './echoes.ts';
-import type { Report, Settings } from './journal.ts';
-import type { Io, Kind } from './kind.ts';
-import { runPass } from './pass.ts';
+import { createEchoes, versionOf } from './echoes.ts';
+import type { Io, Kind, Report, Settings } from './kind.ts';
+import { createPass, type Outcome } from './pass.ts';
 import { createQueue, type Hints } from './queue.ts';
 
 /** What an event says besides its target. */
@@ -23,7 +22,7 @@ const QUIET = new Set<Report['result']>(['gone', 'ignored', 'unchanged', 'waitin
 
 export interface Engine {
   /** Handles one event; see {@link createEngine}. */
-  reconcile(target: Target, occasion: Occasion, context: Pick<EventContext, 'signal' | 'representation'>): Promise<Answer>;
+  reconcile(target: Target, occasion: Occasion, context: Pick<EventContext, 'representation'>): Promise<Answer>;
 }
 
 /**
@@ -46,47 +45,58 @@ export function createEngine<K extends KindName, Dependencies, Observed, Step>(
   settings: Settings,
 ): Engine {
   const echoes = createEchoes();
-  const pass = async (target: Target, hints: Hints, signal: AbortSignal): Promise<Report> => {
+  const pass = createPass(kind, io, settings, echoes);
+  const traced = async (target: Target, hints: Hints): Promise<Outcome> => {
     const attributes = { 'k8s.namespace.name': target.namespace, 'lldap_operator.resource.name': target.name };
-    const report = await inSpan(`reconcile ${kind.name}`, { kind: 'internal', attributes }, async (span) => {
-      const made = await runPass(kind, io, settings, echoes, target, hints, signal);
-      span.set({ 'lldap_operator.result': made.result, ...(made.reason && { 'lldap_operator.reason': made.reason }) });
+    const outcome = await inSpan(`reconcile ${kind.name}`, { kind: 'internal', attributes }, async (span) => {
+      const made = await pass(target, hints);
+      const { result, reason } = made.report;
+      span.set({ 'lldap_operator.result': result, ...(reason && { 'lldap_operator.reason': reason }) });
       return made;
     });
-    const { message, ...fields } = report;
+    const { report } = outcome;
     count('lldap_operator.reconciles', { kind: kind.name, result: report.result, ...(report.reason && { reason: report.reason }) });
+    const { message, ...fields } = report;
     io.log[QUIET.has(report.result) ? 'debug' : 'info']('reconciled', { ...fields, ...(message && { detail: message }) });
-    return report;
+    return outcome;
   };
-  const queue = createQueue<Report>(
+  const queue = createQueue<Outcome>(
     settings.maxPasses,
-    (key, hints, signal) => {
+    (key, hints) => {
       const [namespace = '', name = ''] = key.split('/');
-      return pass({ kind: kind.name, namespace, name }, hints, signal);
+      return traced({ kind: kind.name, namespace, name }, hints);
     },
-    (report) => report.result === 'unwritten',
+    ({ unfinished }) => unfinished,
+    echoes.has,
   );
 
-  /** By the event's own data nothing is to be done. */
-  const needless = (object: unknown): boolean => {
-    const resource = asResource(object);
-    return resource !== undefined && (isSettled(resource) || (unhandledToken(resource) === undefined && echoes.has(resource)));
-  };
+  /** Only what is handed to it outlives the wait for a turn: objects may be large, and thousands of events wait. */
+  async function request(
+    target: Target,
+    { full, notBefore }: Occasion,
+    version: string | undefined,
+    representation: boolean,
+  ): Promise<Answer> {
+    const submitted = await queue.submit(`${target.namespace}/${target.name}`, {
+      ...(full && { full }),
+      ...(notBefore && { notBefore }),
+      ...(version && { version }),
+    });
+    const report = submitted === 'collapsed' ? { result: submitted, ...target } : submitted.result.report;
+    const body = representation ? { body: report } : {};
+    if (report.result === 'unwritten') return { status: 503, message: report.message ?? 'the status could not be written', ...body };
+    return representation ? { status: 200, body: report } : { status: 204 };
+  }
 
   return {
-    async reconcile(target, { object, full, notBefore }, { signal, representation }) {
-      const success = (body: object): Answer => (representation ? { status: 200, body } : { status: 204 });
-      if (needless(object)) return success({ result: 'unchanged', ...target, did: [] });
-      const submitted = await queue.submit(`${target.namespace}/${target.name}`, {
-        signal,
-        ...(full && { full }),
-        ...(notBefore && { notBefore }),
-        ...(object !== undefined && { needless: () => needless(object) }),
-      });
-      if (submitted === 'collapsed') return success({ result: 'collapsed', ...target });
-      const report = submitted.result;
-      if (report.result !== 'unwritten') return success(report);
-      return { status: 503, message: report.message ?? 'the status could not be written', ...(representation && { body: report }) };
+    reconcile(target, { object, full, notBefore }, { representation }) {
+      const resource = asResource(object);
+      const version = resource && unhandledToken(resource) === undefined ? versionOf(resource) : undefined;
+      if (resource && (isSettled(resource) || (version && echoes.has(version)))) {
+        const report: Report = { result: 'unchanged', ...target, did: [] };
+        return Promise.resolve(representation ? { status: 200, body: report } : { status: 204 });
+      }
+      return request(target, { ...(full && { full }), ...(notBefore && { notBefore }) }, version, representation);
     },
   };
 }

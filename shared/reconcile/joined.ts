@@ -1,5 +1,5 @@
 import type { Joined, LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
-import { condition, isReady } from './decide.ts';
+import { isReady } from './decide.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldGroupName } from './names.ts';
 
@@ -23,7 +23,7 @@ export function isJoinedStale(membership: LldapMembership, { users, groups, join
   const speaks = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.status?.uuid !== undefined;
   const groupKey = foldGroupName(membership.spec.groupName);
   return (
-    isOtherwiseDeclared(membership, joined, users, groups) ||
+    isOtherwiseDeclared(joined, users, groups) ||
     users.some((u) => speaks(u) && u.status?.uuid !== joined.userUuid) ||
     groups.some((g) => speaks(g) && (g.status?.uuid !== joined.groupUuid || g.status?.groupId !== joined.groupId)) ||
     joinedGroups.some((g) => isReady(g) && declaredName(g) !== groupKey)
@@ -31,20 +31,11 @@ export function isJoinedStale(membership: LldapMembership, { users, groups, join
 }
 
 /** What resources declared is missed when they are gone, or never get it; so it must be known whether they did. */
-function isOtherwiseDeclared(
-  membership: LldapMembership,
-  joined: Joined,
-  users: readonly LldapUser[],
-  groups: readonly LldapGroup[],
-): boolean {
+function isOtherwiseDeclared(joined: Joined, users: readonly LldapUser[], groups: readonly LldapGroup[]): boolean {
   const isThere = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.metadata.deletionTimestamp === undefined;
   const has = (r: LldapUser | LldapGroup, uuid: string) => declares(r) && (isReady(r) || r.status?.uuid === uuid);
-  switch (condition(membership.status, 'DependenciesReady')?.reason) {
-    case 'DependenciesReady':
-      return !(users.some((u) => has(u, joined.userUuid)) && groups.some((g) => has(g, joined.groupUuid)));
-    case 'FoundInLldap':
-      return users.some(isThere) && groups.some(isThere);
-    default:
-      return false;
-  }
+  if (joined.declared === undefined) return false;
+  return joined.declared
+    ? !(users.some((u) => has(u, joined.userUuid)) && groups.some((g) => has(g, joined.groupUuid)))
+    : users.some(isThere) && groups.some(isThere);
 }

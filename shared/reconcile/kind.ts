@@ -2,11 +2,12 @@ import type { Clock } from '../clock.ts';
 import type { Broker } from '../events/broker.ts';
 import type { Target } from '../events/parse.ts';
 import type { Kube } from '../kube/client.ts';
-import type { KindName, ResourceOf } from '../kube/resources.ts';
+import type { KindName, ResourceOf, Retry } from '../kube/resources.ts';
 import type { LldapClient, LldapPasswords } from '../lldap/api.ts';
 import type { Log } from '../log.ts';
 import type { Failure } from './failure.ts';
 import type { Lookup } from './lookup.ts';
+import type { Reason } from './reasons.ts';
 import type { Policy } from './standing.ts';
 import type { ExtraFindings } from './status.ts';
 
@@ -25,32 +26,63 @@ export interface Io {
 
 export type StatusOf<K extends KindName> = NonNullable<ResourceOf[K]['status']>;
 
-/** One pass over one resource: what the kind's calls may read, and the draft that they keep their results in. */
+/** What one pass found and did, as answered to `Prefer: return=representation` and logged: no value of a spec. */
+export interface Report {
+  result: 'gone' | 'ignored' | 'waiting' | 'unchanged' | 'settled' | 'deleted' | 'unwritten';
+  kind: KindName;
+  namespace: string;
+  name: string;
+  ready?: boolean;
+  reason?: Reason;
+  /** Why a pass is `unwritten`. */
+  message?: string;
+  did: string[];
+  retry?: Retry;
+}
+
+export interface Settings {
+  maxPasses: number;
+  retryMaxMs: number;
+  /** 0 to 1; replaced in tests. */
+  random?: () => number;
+}
+
+/** One attempt of a pass over one resource: what the kind's calls may read, and the draft that they keep their results in. */
 export interface Work<K extends KindName> {
   readonly io: Io;
   readonly policy: Policy;
   readonly full: boolean;
+  /** The retries that the pass stands for. */
+  readonly notBefore: ReadonlySet<string>;
   /** As read, or as it was after the finalizer was added. */
   resource: ResourceOf[K];
   /** The kind's own status fields; what succeeded is kept here even if a later step fails. */
   readonly draft: StatusOf<K>;
   readonly findings: ExtraFindings;
+  /** What the pass has done so far, all attempts together. */
+  readonly did: string[];
   /**
    * Called before each mutation.
-   * @throws Failure when the pass is past its deadline or its caller is gone
+   * @throws Failure when the pass is past its deadline
    */
   checkpoint(): void;
+  /**
+   * Writes the draft ahead of a step that must not be forgotten if the process dies; the resource counts as not yet
+   * seen to until the pass has settled it.
+   * @throws KubeError
+   */
+  writeAhead(): Promise<void>;
+  /** Whether this attempt made something in lldap that was not there: it goes again should the resource turn out to be gone. */
+  made: boolean;
   /** The folded name that the object had in lldap, where this pass gave it another. */
   formerName?: string;
-  /** What to do should the resource turn out to be gone after all: a creation is undone. */
-  undo?: () => Promise<void>;
 }
 
 /** Single mutations, each because of a difference. */
 export type Plan<Step, Kept = object> =
   | {
-      /** What the observation alone adds to the status, such as an id. */
-      keep?: Partial<Kept>;
+      /** What the observation alone adds to the status, such as an id; undefined removes a field. */
+      keep?: { [Field in keyof Kept]?: Kept[Field] | undefined };
       steps: Step[];
       /** What conditions say once all steps are done. */
       findings?: ExtraFindings;
@@ -78,8 +110,11 @@ export interface Kind<K extends KindName, Dependencies, Observed, Step> {
    */
   observe(work: Work<K>, dependencies: Dependencies, sought: boolean): Promise<Observed>;
   plan(work: PlanInput<K>, observed: Observed): Plan<Step, StatusOf<K>>;
-  /** At deletion nothing is waited for, and the object may be anywhere. */
-  observeDeletion(work: Work<K>): Promise<Observed>;
+  /**
+   * At deletion nothing is waited for, and the object may be anywhere.
+   * @param onlyMade only what the draft says that the pass made
+   */
+  observeDeletion(work: Work<K>, onlyMade: boolean): Promise<Observed>;
   /** `refused` and no steps alike let the resource go; `unmet` holds it back. */
   planDeletion(work: PlanInput<K>, observed: Observed): Plan<Step, StatusOf<K>>;
   /** Carries out one step and keeps its results in the draft. */

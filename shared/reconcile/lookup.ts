@@ -4,10 +4,9 @@ import type { Secret } from '../kube/objects.ts';
 import type { KindName, LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { INSTANCE_LABEL } from '../names.ts';
-import { condition, hasFinalizer, isLetGo, notReadyReason } from './decide.ts';
-import type { Mark } from './mark.ts';
+import { condition, isLetGo, notReadyReason } from './decide.ts';
 import { declaredName, refOf } from './names.ts';
-import type { Owner } from './standing.ts';
+import { type OwnedObject, type Owner, ownerByMark, ownerByRecord } from './standing.ts';
 
 type Named = 'LldapUser' | 'LldapGroup';
 
@@ -70,43 +69,23 @@ async function everywhere(): Promise<undefined> {
 }
 
 /**
- * Whom an object in lldap belongs to: the resource that its mark names, if that exists and declares the name or
- * records the object, or has not settled since it was changed; else the resource that declares the name and records the object; else nobody.
+ * Whom an object in lldap belongs to, by the rules of {@link ownerByMark} and {@link ownerByRecord}.
  *
  * @param self the resource that asks; it declares the object's name or records it
- * @param object as lldap has it, `name` folded
  */
-export async function findOwner<K extends Named>(
-  lookup: Lookup,
-  kind: K,
-  self: LldapUser | LldapGroup,
-  object: { uuid: string; name: string; mark: Mark | undefined },
-  instance: string,
-): Promise<Owner> {
+export async function findOwner(lookup: Lookup, self: LldapUser | LldapGroup, object: OwnedObject, instance: string): Promise<Owner> {
   const { mark } = object;
-  if (mark && mark.instance !== instance) return { who: 'foreign', instance: mark.instance };
-  if (mark && `${mark.namespace}/${mark.name}` === refOf(self)) return { who: 'self', origin: mark.origin, marked: true };
-  if (mark) {
-    const named: LldapUser | LldapGroup | undefined = await lookup.get(kind, mark.namespace, mark.name);
-    const isIts =
-      named && !isLetGo(named) && (declaredName(named) === object.name || named.status?.uuid === object.uuid || mayBeUnrecorded(named));
-    if (isIts) return { who: 'other', ref: refOf(named) };
-  }
-  const recording: (LldapUser | LldapGroup)[] = await lookup.recording(kind, object.uuid);
-  const owners = recording.filter((r) => !isLetGo(r) && (declaredName(r) === object.name || refOf(r) === refOf(self))).sort(byAge);
-  const [owner] = owners;
-  if (!owner) return { who: 'nobody', ...(mark && { markNamespace: mark.namespace, origin: mark.origin }) };
-  if (refOf(owner) === refOf(self)) return { who: 'self', origin: self.status?.origin ?? 'adopted', marked: false };
-  return { who: 'other', ref: refOf(owner) };
-}
-
-/** Renamed, or being deleted, before its status could tell what it had made: the mark alone knows. */
-function mayBeUnrecorded(resource: LldapUser | LldapGroup): boolean {
-  return hasFinalizer(resource) && resource.status?.observedGeneration !== resource.metadata.generation;
-}
-
-function byAge(a: LldapUser | LldapGroup, b: LldapUser | LldapGroup): number {
-  return a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid);
+  const isNamed = mark?.instance === instance;
+  const isSelf = isNamed && refOf(self) === `${mark.namespace}/${mark.name}`;
+  const named: LldapUser | LldapGroup | undefined = isSelf
+    ? self
+    : isNamed
+      ? await lookup.get(self.kind, mark.namespace, mark.name)
+      : undefined;
+  return (
+    ownerByMark({ self, object, instance, named }) ??
+    ownerByRecord({ self, object, recording: await lookup.recording(self.kind, object.uuid) })
+  );
 }
 
 /** A resource with one of these reasons does not get what it declares, so others need not wait for it. */

@@ -1,28 +1,31 @@
 import type { AttributeValue } from '../kube/resources.ts';
 import { MARK_ATTRIBUTE } from '../names.ts';
 
-/** The owner's name on an object in lldap, written by the same call that creates the object. */
+/** The owner of an object in lldap, written by the same call that creates the object. */
 export interface Mark {
   instance: string;
   namespace: string;
   name: string;
+  /** `metadata.uid` of the owner: another resource of the same name is not the owner. Absent in marks of the first format. */
+  uid?: string;
   /** Whether the operator made the object, or took over one that was there. */
   origin: Origin;
 }
 
 export type Origin = 'created' | 'adopted';
 
-const FORMAT = /^v1;([^;]+);([^;/]+)\/([^;/]+);(created|adopted)$/;
+const FORMAT = /^v([12]);([^;]+);([^;/]+)\/([^;/]+);(created|adopted)(?:;([-0-9A-Za-z]+))?$/;
 
-export function formatMark(mark: Mark): string {
-  return `v1;${mark.instance};${mark.namespace}/${mark.name};${mark.origin}`;
+/** `v2;<instance>;<namespace>/<name>;<origin>;<uid>`; without a uid, the first format. */
+export function formatMark({ instance, namespace, name, origin, uid }: Mark): string {
+  return `${uid ? 'v2' : 'v1'};${instance};${namespace}/${name};${origin}${uid ? `;${uid}` : ''}`;
 }
 
 /** Undefined for anything that is no mark of ours: such a value counts as none. */
 export function parseMark(text: string | undefined): Mark | undefined {
-  const [, instance, namespace, name, origin] = FORMAT.exec(text ?? '') ?? [];
-  if (!instance || !namespace || !name || !origin) return undefined;
-  return { instance, namespace, name, origin: origin === 'created' ? 'created' : 'adopted' };
+  const [, version, instance, namespace, name, origin, uid] = FORMAT.exec(text ?? '') ?? [];
+  if (!instance || !namespace || !name || !origin || (version === '2') !== (uid !== undefined)) return undefined;
+  return { instance, namespace, name, origin: origin === 'created' ? 'created' : 'adopted', ...(uid && { uid }) };
 }
 
 /** The mark among an object's attributes. */

@@ -3,32 +3,34 @@ import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { CommonStatus, KindName, ResourceOf, Retry } from '../kube/resources.ts';
 import { announce } from './announce.ts';
-import { undo, uuidOf } from './carried.ts';
 import { currentRetry, isReady, unhandledToken } from './decide.ts';
+import type { Echoes } from './echoes.ts';
 import type { Failure } from './failure.ts';
-import type { Journal, Report } from './journal.ts';
-import type { Io, Work } from './kind.ts';
+import type { Io, Report, Settings, Work } from './kind.ts';
 import { REASONS } from './reasons.ts';
 import { nextRetry } from './retry.ts';
 import { buildStatus, cut, type Finding, sameStatus } from './status.ts';
 import { targetOf } from './wake.ts';
 
+/** What a status says by now. `refused`: why the broker did not take the retry's event. */
+type Settled = Pick<Report, 'ready' | 'reason' | 'retry'> & { refused?: string };
+
 /**
  * The one exit of every pass that acted: posts the retry's event, then writes the status, then tells and wakes others.
  *
- * @throws KubeError when the status could not be written; what the pass did is in the journal for its next try
+ * @throws KubeError when the status could not be written
  */
 export async function settle<K extends KindName>(
   work: Work<K>,
-  journal: Journal<K>,
+  settings: Settings,
+  echoes: Echoes,
   outcome: Failure | 'suspended' | undefined,
-  dependants: (change: { becameReady: boolean; gone: boolean }) => Promise<Target[]> = async () => [],
-): Promise<Report> {
+  dependants: (change: { becameReady: boolean; gone: boolean }) => Promise<Target[]>,
+): Promise<Settled> {
   const { io, resource } = work;
   const failure = outcome === 'suspended' ? undefined : outcome;
   const ready = readyFinding(resource, outcome);
-  const { retry, refused } = failure ? await dueRetry(work, journal, failure) : {};
-  const before = resource.status;
+  const { retry, refused } = failure ? await dueRetry(work, settings, failure) : {};
   const next = buildStatus({
     resource,
     kept: work.draft,
@@ -39,16 +41,11 @@ export async function settle<K extends KindName>(
     token: unhandledToken(resource),
     now: io.clock.now(),
   });
-  if (!sameStatus(before, next)) await write(work, journal, next);
-  await announce(io, resource, ready);
+  if (!sameStatus(resource.status, next)) await writeStatus(work, echoes, next);
+  await announce(io, resource, ready, failure?.category === 'NotReady' ? retry : undefined);
   const becameReady = ready.status === 'True' && !isReady(resource);
   if (ready.status === 'True') await wake(io, () => dependants({ becameReady, gone: false }));
-  return journal.report(refused ? 'unwritten' : 'settled', {
-    ready: ready.status === 'True',
-    reason: ready.reason,
-    message: refused ?? ready.message,
-    ...(retry && { retry }),
-  });
+  return { ready: ready.status === 'True', reason: ready.reason, ...(retry && { retry }), ...(refused && { refused }) };
 }
 
 /** Posts reconcile events; what is not found or not taken is logged, since the dependents' own retries and the sweep cover it. */
@@ -57,7 +54,7 @@ export async function wake(io: Io, find: () => Promise<Target[]>): Promise<void>
     for (const target of await find()) await io.broker.reconcile(target);
   } catch (error) {
     if (!(error instanceof BrokerError || error instanceof KubeError)) throw error;
-    io.log.warn('dependents could not be woken', { reason: error.message });
+    io.log.warn('dependents could not be woken', { reason: error instanceof KubeError ? error.brief : error.message });
   }
 }
 
@@ -74,43 +71,40 @@ function readyFinding(resource: ResourceOf[KindName], outcome: Failure | 'suspen
 
 /** The retry that the status shall name, its event already accepted by the broker; or why the broker did not take it. */
 async function dueRetry<K extends KindName>(
-  { io, resource, full }: Work<K>,
-  { hints, settings }: Journal<K>,
+  { io, resource, full, notBefore }: Work<K>,
+  settings: Settings,
   failure: Failure,
 ): Promise<{ retry?: Retry; refused?: string }> {
   const previous = currentRetry(resource);
-  const isLive = previous?.nextTime !== undefined && hints.notBefore.has(previous.nextTime);
+  const isLive = previous?.nextTime !== undefined && notBefore.has(previous.nextTime);
   const isAhead = previous?.nextTime !== undefined && Date.parse(previous.nextTime) > io.clock.now();
   if (full && !isLive && isAhead && previous?.reason === failure.category) return { retry: previous };
   const random = (settings.random ?? Math.random)();
   const retry = nextRetry({ category: failure.category, previous, now: io.clock.now(), maxMs: settings.retryMaxMs, random });
   if (!retry) return {};
-  const { kind, metadata } = resource;
   try {
-    await io.broker.requeue({ kind, namespace: metadata.namespace, name: metadata.name }, retry.nextTime);
+    await io.broker.requeue(targetOf(resource), retry.nextTime);
     return { retry };
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
-    io.log.error('the broker did not take a retry', { kind, namespace: metadata.namespace, name: metadata.name, reason: error.message });
+    io.log.error('the broker did not take a retry', { ...targetOf(resource), reason: error.message });
     return { retry: { attempts: retry.attempts, reason: retry.reason }, refused: error.message };
   }
 }
 
-async function write<K extends KindName>(work: Work<K>, journal: Journal<K>, status: CommonStatus): Promise<void> {
-  const { io, resource } = work;
+/** @returns the resource with its new status; as it was where the API server will never take this status */
+export async function writeStatus<K extends KindName>(
+  { io, resource }: Work<K>,
+  echoes: Echoes,
+  status: CommonStatus,
+): Promise<ResourceOf[K]> {
   try {
-    journal.echoes.note(await io.kube.applyStatus(resource, status));
+    const written = await io.kube.applyStatus(resource, status);
+    echoes.note(written);
+    return written;
   } catch (error) {
-    if (!(error instanceof KubeError)) throw error;
-    if (error.stale)
-      journal.carried = {
-        uid: resource.metadata.uid,
-        recorded: uuidOf(resource.status),
-        draft: work.draft,
-        ...(work.undo && { undo: work.undo }),
-      };
-    if (error.gone) await undo(io, targetOf(resource), work.undo);
-    if (!error.refused) throw error;
-    io.log.error('the API server refuses the status', { kind: resource.kind, name: resource.metadata.name, reason: error.message });
+    if (!(error instanceof KubeError && error.refused)) throw error;
+    io.log.error('the API server refuses the status', { ...targetOf(resource), reason: error.brief });
+    return resource;
   }
 }

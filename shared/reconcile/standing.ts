@@ -1,7 +1,8 @@
-import type { LldapAttributeSchema } from '../kube/resources.ts';
+import type { LldapAttributeSchema, LldapGroup, LldapUser } from '../kube/resources.ts';
+import { isLetGo } from './decide.ts';
 import { type Failure, invalid, taken } from './failure.ts';
 import type { Mark, Origin } from './mark.ts';
-import { isBuiltInGroup } from './names.ts';
+import { declaredName, isBuiltInGroup, refOf } from './names.ts';
 
 /** What an installation allows; the same for every pass. */
 export interface Policy {
@@ -20,7 +21,7 @@ export function isPrivileged(policy: Policy, namespace: string): boolean {
   return namespace === policy.operatorNamespace || policy.privilegedNamespaces.has(namespace);
 }
 
-/** Whom an object in lldap belongs to, as found by {@link findOwner}. */
+/** Whom an object in lldap belongs to, as found by {@link ownerByMark} and {@link ownerByRecord}. */
 export type Owner =
   | { who: 'self'; origin: Origin; marked: boolean }
   /** `ref` is namespace/name. */
@@ -29,6 +30,55 @@ export type Owner =
   | { who: 'foreign'; instance: string }
   /** `markNamespace`: of a mark whose resource is no more. */
   | { who: 'nobody'; markNamespace?: string; origin?: Origin };
+
+/** An object as lldap has it; `name` is folded. */
+export interface OwnedObject {
+  uuid: string;
+  name: string;
+  mark: Mark | undefined;
+}
+
+type Owning = LldapUser | LldapGroup;
+
+/**
+ * The owner that an object's mark tells.
+ *
+ * 1. A mark of another installation: foreign.
+ * 2. The resource that the mark names by uid.
+ * 3. A resource of the same name but another uid (restored, or created again after its predecessor was told to keep the
+ *    object) only if it declares the object's name or records the object: what a predecessor kept under another name stays.
+ * 4. Neither counts once the operator has let the resource go.
+ *
+ * @param input.named the resource of the name in the mark, which may be `self`
+ * @returns undefined where the mark tells nothing
+ */
+export function ownerByMark(input: { self: Owning; object: OwnedObject; instance: string; named: Owning | undefined }): Owner | undefined {
+  const { self, object, instance, named } = input;
+  const { mark } = object;
+  if (!mark) return undefined;
+  if (mark.instance !== instance) return { who: 'foreign', instance: mark.instance };
+  if (!named || isLetGo(named)) return undefined;
+  const isMeant = mark.uid === named.metadata.uid;
+  if (!isMeant && declaredName(named) !== object.name && named.status?.uuid !== object.uuid) return undefined;
+  return refOf(named) === refOf(self) ? { who: 'self', origin: mark.origin, marked: isMeant } : { who: 'other', ref: refOf(named) };
+}
+
+/**
+ * The owner where the mark tells none: of the resources that record the object and declare its name, the oldest;
+ * `self` also where it is about to rename the object. Else nobody.
+ */
+export function ownerByRecord(input: { self: Owning; object: OwnedObject; recording: readonly Owning[] }): Owner {
+  const { self, object, recording } = input;
+  const { mark } = object;
+  const [owner] = recording
+    .filter((r) => !isLetGo(r) && (declaredName(r) === object.name || refOf(r) === refOf(self)))
+    .sort(
+      (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
+    );
+  if (!owner) return { who: 'nobody', ...(mark && { markNamespace: mark.namespace, origin: mark.origin }) };
+  if (refOf(owner) !== refOf(self)) return { who: 'other', ref: refOf(owner) };
+  return { who: 'self', origin: self.status?.origin ?? 'adopted', marked: false };
+}
 
 /** May this resource act on the object, and with what mark? */
 export type Standing = { may: 'act'; origin: Origin; marked: boolean } | { may: 'not'; why: Failure };
@@ -100,6 +150,6 @@ export function mayUndefine({ spec, status, metadata }: LldapAttributeSchema, po
 }
 
 /** The mark that this resource puts on an object. */
-export function markFor(resource: { metadata: { namespace: string; name: string } }, origin: Origin, policy: Policy): Mark {
-  return { instance: policy.instance, namespace: resource.metadata.namespace, name: resource.metadata.name, origin };
+export function markFor({ metadata: { namespace, name, uid } }: Owning, origin: Origin, { instance }: Policy): Mark {
+  return { instance, namespace, name, uid, origin };
 }

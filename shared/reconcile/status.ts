@@ -58,6 +58,13 @@ export function buildStatus(input: {
   };
 }
 
+/** The status as it is but for the kind's own fields, and not yet of this generation: the pass that writes it has more to do. */
+export function statusAhead(resource: Resource, kept: CommonStatus): CommonStatus {
+  const { observedGeneration: _generation, ...status } = resource.status ?? {};
+  const conditions = (status.conditions ?? []).filter((c) => OWN_CONDITIONS.has(c.type));
+  return { ...status, ...kept, conditions };
+}
+
 /** Whether writing `next` would change nothing. */
 export function sameStatus(current: CommonStatus | undefined, next: CommonStatus): boolean {
   return isDeepStrictEqual(ownPart(current), ownPart(next));

@@ -1,6 +1,6 @@
 import type { Target } from '../events/parse.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
-import { isLetGo, isReady } from './decide.ts';
+import { isLetGo } from './decide.ts';
 import type { Io } from './kind.ts';
 import { foldId, refOf } from './names.ts';
 
@@ -20,10 +20,13 @@ export async function joinedBy(
   return (await io.lookup.select('LldapMembership', fields)).filter(waits).map(targetOf);
 }
 
-/** Other resources that declare a name which is being freed, and could not have it so far. */
+/**
+ * Other resources that declare a name which is being freed. Those that are Ready, too: lldap has no preconditions, so what
+ * was deleted may have been theirs by then.
+ */
 export async function contenders(io: Io, self: LldapUser | LldapGroup, name: string): Promise<Target[]> {
   const declaring: (LldapUser | LldapGroup)[] = await io.lookup.declaring(self.kind, name);
-  return declaring.filter((r) => refOf(r) !== refOf(self) && !isReady(r)).map(targetOf);
+  return declaring.filter((r) => refOf(r) !== refOf(self)).map(targetOf);
 }
 
 /** Users or groups that name an attribute. */

@@ -127,7 +127,8 @@ function asks(self: AnyResource, change: Fields, book: RuleBook, origin?: string
   const named = (name: string) => spec.attributes?.find((a) => lower(a.name) === lower(name))?.value;
   const isOwnMark = ({ name, value }: Values) => {
     const mark = readMark(value[0]);
-    return name === MARK_ATTRIBUTE && mark?.ref === refOf(self) && mark.instance === book.instance && (!origin || mark.origin === origin);
+    const isSelf = mark?.ref === refOf(self) && mark.uid === self.metadata.uid;
+    return name === MARK_ATTRIBUTE && isSelf && mark.instance === book.instance && (!origin || mark.origin === origin);
   };
   return (
     Object.entries(fields).every(([field, value]) => spec[field] === value) &&

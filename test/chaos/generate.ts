@@ -185,6 +185,10 @@ const markValue = fc.oneof(
     2,
     fc.tuple(place, pick('created', 'adopted')).map(([at, origin]) => `v1;main;${at};${origin}`),
   ),
+  often(
+    1,
+    fc.tuple(place, pick('uid-1', 'uid-2', 'uid-3')).map(([at, uid]) => `v2;main;${at};created;${uid}`),
+  ),
 );
 const handUser = pick('alice', 'bob');
 const handGroup = pick('team', 'ops');

@@ -127,6 +127,7 @@ function restoreKube(world: World, bare: boolean): void {
   const before = world.history.current;
   const resources = backup.resources.map((r) => (bare ? asNew(world, r) : r));
   world.kube.restore(resources, backup.secrets);
+  world.restored();
   world.history.note(false);
   // Without the finalizer no search by mark is made: a group that is renamed before its first pass leaves the old one.
   for (const [key, resource] of before.resources)

@@ -1,10 +1,10 @@
-import type { CommonStatus } from '../../shared/kube/resources.ts';
+import type { CommonStatus, LldapMembershipStatus } from '../../shared/kube/resources.ts';
 import { FINALIZER, MARK_ATTRIBUTE } from '../../shared/names.ts';
 import { anyView, type Fields, groupOf, isVain, pairOf, passwordAsked, RULES, userNamed } from './allowed.ts';
 import type { BrokerDouble } from './broker.ts';
 import type { History, Moment } from './history.ts';
 import { type AnyResource, keyOf, resourceKey } from './kube.ts';
-import { declares, mayWrite, type RuleBook } from './rules.ts';
+import { declares, lower, mayWrite, type RuleBook, readMark } from './rules.ts';
 import type { Context } from './scheduler.ts';
 
 /** A sentence that does not hold, if there is one. */
@@ -26,6 +26,8 @@ export class Invariants {
   readonly #done = new Set<string>();
   /** What was made for one request: uuids, and pairs of them. */
   readonly #made = new WeakMap<object, string[]>();
+  /** uuids of what was told to stay, and the uid of the resource that kept it. */
+  readonly #kept = new Map<string, string>();
 
   constructor(history: History, broker: BrokerDouble, book: RuleBook, violate: (sentence: string) => void) {
     this.#history = history;
@@ -37,7 +39,7 @@ export class Invariants {
   /** Before a mutation of lldap is carried out. */
   mutation(by: Context | undefined, operation: string, variables: Fields): void {
     if (by?.attempt) by.attempt.mutations++;
-    const broken = this.#mutation(by, operation, variables);
+    const broken = this.#mutation(by, operation, variables) ?? this.#keeping(by, operation, variables);
     if (broken) this.#violate(`${broken}: ${textOf(by)}: ${operation} ${JSON.stringify(variables)}`);
   }
 
@@ -48,6 +50,8 @@ export class Invariants {
     const made = (what: string) => this.#made.set(by, [...(this.#made.get(by) ?? []), what]);
     if (operation.startsWith('create')) made((result as { uuid: string }).uuid);
     if (operation.startsWith('create')) this.#done.add(`${self.metadata.uid} ${(result as { uuid: string }).uuid}`);
+    if (operation === 'updateUser' && JSON.stringify(variables).includes(MARK_ATTRIBUTE))
+      made(`mark ${userNamed(this.#history.current, String((variables.user as Fields).id))?.uuid}`);
     if (operation === 'addUserToGroup') made(pairOf(variables, this.#history.current));
     if (operation === 'addUserToGroup') this.#done.add(`${self.metadata.uid} ${pairOf(variables, this.#history.current)}`);
     if (/^add.*Attribute$/.test(operation)) this.#done.add(`${self.metadata.uid} ${String(variables.name)}`);
@@ -62,7 +66,12 @@ export class Invariants {
   /** Before a password is set. */
   password(by: Context | undefined, userId: string, password: string): void {
     if (by?.attempt) by.attempt.mutations++;
-    const broken = this.#password(by, userId, password);
+    const uuid = userNamed(this.#history.current, userId)?.uuid;
+    const made = (by && this.#made.get(by)) ?? [];
+    // What reached another account than it was meant for is made useless.
+    const isUndoing = made.includes(`password ${uuid}`);
+    if (by) this.#made.set(by, [...made, `password ${uuid}`]);
+    const broken = isUndoing ? undefined : this.#password(by, userId, password);
     if (broken) this.#violate(`${broken}: ${textOf(by)} sets the password of ${userId}`);
   }
 
@@ -83,6 +92,35 @@ export class Invariants {
     if (!pass.moments.some((moment) => hasFinalizer(pass.self, moment))) return 'the finalizer stands before the first mutation';
     const isRight = anyView(pass.moments, (moment) => rule(variables, pass.self, moment, this.#book, this.#done));
     return isRight ? undefined : 'only what a resource owns and asks for is written, deleted or joined';
+  }
+
+  /** What was told to stay stays, under its name: only a resource that declares this name may take it over. */
+  #keeping(by: Context | undefined, operation: string, variables: Fields): Broken {
+    const self = by?.attempt?.self;
+    if (!self || !/^(update|delete)(User|Group)$/.test(operation)) return undefined;
+    const { user, group, userId, groupId } = variables as { user?: Fields; group?: Fields; userId?: unknown; groupId?: unknown };
+    const { current } = this.#history;
+    const object = operation.endsWith('User') ? userNamed(current, String(user?.id ?? userId)) : groupOf(current, group?.id ?? groupId);
+    const keeper = object && this.#kept.get(object.uuid);
+    if (keeper === undefined || keeper === self.metadata.uid) return undefined;
+    if (declares(self) !== lower(object?.name ?? '')) return 'what was told to stay stays, under its name';
+    this.#kept.delete(object?.uuid ?? '');
+    return undefined;
+  }
+
+  /** A resource is gone that was told to keep what it had. */
+  keeps({ kind, metadata, spec }: AnyResource): void {
+    for (const object of this.#history.current.objects) {
+      const mark = readMark(object.mark);
+      const isTold = spec.deletionPolicy === 'Retain' || (spec.deletionPolicy === undefined && mark?.origin === 'adopted');
+      if (object.kind === kind && mark?.uid === metadata.uid && isTold) this.#kept.set(object.uuid, metadata.uid);
+    }
+  }
+
+  /** Resources are back that had been gone. */
+  back(resources: Iterable<AnyResource>): void {
+    const uids = new Set([...resources].map(({ metadata }) => metadata.uid));
+    for (const [uuid, keeper] of this.#kept) if (uids.has(keeper)) this.#kept.delete(uuid);
   }
 
   #password(by: Context | undefined, userId: string, password: string): Broken {
@@ -106,6 +144,8 @@ export class Invariants {
   }
 
   #status({ attempt }: Context, current: AnyResource, status: CommonStatus): Broken {
+    // Written ahead of a join that must not be forgotten; the attempt's own status is still to come.
+    if (status.observedGeneration === undefined && (status as LldapMembershipStatus).joining) return undefined;
     if (attempt && ++attempt.statusWrites > 1) return 'there is one status write for each attempt';
     const next = status.retry?.nextTime;
     const isNew = next !== undefined && next !== current.status?.retry?.nextTime;
@@ -130,11 +170,17 @@ export class Invariants {
         return made.includes(groupOf(current, variables.groupId)?.uuid ?? '');
       case 'removeUserFromGroup':
         return made.includes(pairOf(variables, current));
+      case 'updateUser': {
+        const { id, ...change } = variables.user as Fields;
+        return JSON.stringify(change) === MARK_REMOVED && made.includes(`mark ${userNamed(current, String(id))?.uuid}`);
+      }
       default:
         return false;
     }
   }
 }
+
+const MARK_REMOVED = JSON.stringify({ insertAttributes: [], removeAttributes: [MARK_ATTRIBUTE] });
 
 function textOf(by: Context | undefined): string {
   return by?.target

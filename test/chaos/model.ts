@@ -1,5 +1,5 @@
 import type { LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
-import { FINALIZER, REQUESTED_AT } from '../../shared/names.ts';
+import { FINALIZER, MARK_ATTRIBUTE, REQUESTED_AT } from '../../shared/names.ts';
 import { fold } from '../local/lldap/definitions.ts';
 import type { Group, User } from '../local/lldap/state.ts';
 import { passwordAsked } from './allowed.ts';
@@ -7,7 +7,18 @@ import { nameOf } from './broker.ts';
 import { type AnyResource, resourceKey } from './kube.ts';
 import { ADMIN, type Identity } from './lldap.ts';
 import { justified } from './reasons.ts';
-import { declares, isBuiltIn, isStalled, isVirtual, lower, readMark, recordedUuid, refOf } from './rules.ts';
+import {
+  declares,
+  isBuiltIn,
+  isLetGo,
+  isPrivileged as isPrivilegedNamespace,
+  isStalled,
+  isVirtual,
+  lower,
+  readMark,
+  recordedUuid,
+  refOf,
+} from './rules.ts';
 import { Violation, type World } from './world.ts';
 
 /**
@@ -26,6 +37,8 @@ import { Violation, type World } from './world.ts';
  * 6. What is not Ready says truly why, and has exactly one live retry if it can help itself.
  * 7. Nothing is in lldap twice, or left there by who is gone, unless a resource was told to keep it.
  * 8. Looking at everything again writes nothing.
+ * 9. What was told to stay stays, under its name, until a resource that declares this name takes it over.
+ * 10. Nobody is in a built-in group whom neither a person nor a privileged resource put there.
  *
  * Faults are: any call to the API server, lldap (HTTP and LDAP) or the broker failing before or after it was carried
  * out; events lost, repeated, late, in another order, forged; the death of processes, of the broker's dispatcher and of
@@ -103,9 +116,6 @@ function checkNotReady(world: World, resource: AnyResource, about: string): void
   demand(!isHeld || condition?.reason === 'AttributeInUse', 'nothing but an attribute in use holds a deletion back', about);
   demand(justified(world, resource, condition?.reason ?? ''), 'what is not Ready says truly why', `${about} ${shown(world)}`);
 }
-
-/** Another's finalizer holds it, and not ours. */
-const isLetGo = ({ metadata }: AnyResource) => metadata.deletionTimestamp !== undefined && !metadata.finalizers?.includes(FINALIZER);
 
 /** lldap as a violation shows it. */
 export function shown({ lldap }: World): string {
@@ -206,7 +216,7 @@ export function groupBy({ lldap }: World, is: (group: Group) => boolean): Group 
 function isMarkedFor({ attributes }: User | Group, resource: AnyResource): boolean {
   const mark = readMark(attributes.get('k8s-owner')?.[0]);
   const origin = resource.kind === 'LldapUser' || resource.kind === 'LldapGroup' ? resource.status?.origin : undefined;
-  return mark?.ref === refOf(resource) && mark.origin === origin;
+  return mark?.ref === refOf(resource) && mark.uid === resource.metadata.uid && mark.origin === origin;
 }
 
 function hasAttributes(have: Map<string, string[]>, want: { name: string; value: string[] }[] = []): boolean {
@@ -230,11 +240,35 @@ function checkObjects(world: World): void {
   }
   for (const pair of world.pairs())
     demand(isPairAsked(world, all, pair), 'no membership is left that no resource asks for', textOf(world, pair));
+  for (const { displayName, uuid, members } of world.lldap.state.groups.values())
+    for (const id of isBuiltIn(displayName) ? members : [])
+      demand(
+        id === ADMIN || isPrivileged(world, all, id, uuid),
+        'nobody is in a built-in group whom neither a person nor a privileged resource put there',
+        `${id} in ${displayName} ${shown(world)}`,
+      );
   for (const definition of world.definitions()) {
     const [target, name] = definition.split(' ');
     const asked = all.some((r) => r.kind === 'LldapAttributeSchema' && r.spec.target === target && declares(r) === name);
     demand(asked || world.ledger.definitions.has(definition), 'no definition is left that no resource asks for', definition);
   }
+}
+
+/** A person put the user there, or both the membership and the account are a privileged namespace's. */
+function isPrivileged(world: World, all: AnyResource[], id: string, groupUuid: string): boolean {
+  const user = world.lldap.state.users.get(id);
+  if (!user || world.ledger.pairs.has(`${user.uuid}|${groupUuid}`)) return true;
+  const group = world.history.current.objects.find(({ uuid }) => uuid === groupUuid);
+  const isAsked = all.some(
+    (r) =>
+      r.kind === 'LldapMembership' &&
+      isPrivilegedNamespace(r.metadata.namespace, world.book) &&
+      (declares(r) === `${id} in ${lower(group?.name ?? '')}` || r.status?.joined?.userUuid === user.uuid),
+  );
+  const mark = readMark(user.attributes.get(MARK_ATTRIBUTE)?.[0]);
+  // Whose mark a person changed, nobody knows any more.
+  const isOwned = world.ledger.objects.has(user.uuid) || (mark !== undefined && isPrivilegedNamespace(mark.namespace, world.book));
+  return isAsked && isOwned;
 }
 
 function isAbout(resource: AnyResource, object: Identity): boolean {

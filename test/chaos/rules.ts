@@ -17,13 +17,15 @@ export interface MarkParts {
   ref: string;
   namespace: string;
   origin: string;
+  /** Empty in marks of the first format. */
+  uid: string;
 }
 
 export function readMark(text: string | undefined): MarkParts | undefined {
-  const [version, instance = '', ref = '', origin = '', ...rest] = (text ?? '').split(';');
-  if (version !== 'v1' || !instance || !/^[^/]+\/[^/]+$/.test(ref) || !['created', 'adopted'].includes(origin) || rest.length > 0)
-    return undefined;
-  return { instance, ref, namespace: ref.split('/')[0] ?? '', origin };
+  const [version, instance = '', ref = '', origin = '', uid = '', ...rest] = (text ?? '').split(';');
+  if ((version !== 'v1' || uid) && (version !== 'v2' || !uid)) return undefined;
+  if (!instance || !/^[^/]+\/[^/]+$/.test(ref) || !['created', 'adopted'].includes(origin) || rest.length > 0) return undefined;
+  return { instance, ref, namespace: ref.split('/')[0] ?? '', origin, uid };
 }
 
 export const refOf = (r: AnyResource) => `${r.metadata.namespace}/${r.metadata.name}`;
@@ -64,9 +66,8 @@ export const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c
 
 export const recordedUuid = (r: AnyResource) => (r.kind === 'LldapUser' || r.kind === 'LldapGroup' ? r.status?.uuid : undefined);
 
-/** It may have made something that its status does not tell yet. */
-const isUnsettled = ({ metadata, status }: AnyResource) =>
-  (metadata.finalizers?.includes(FINALIZER) ?? false) && status?.observedGeneration !== metadata.generation;
+/** Another's finalizer holds it, and not ours. */
+export const isLetGo = ({ metadata }: AnyResource) => metadata.deletionTimestamp !== undefined && !metadata.finalizers?.includes(FINALIZER);
 
 /** Whose an object is, as one resource sees it: its own, another's, another installation's or nobody's. */
 export function ownership(
@@ -77,9 +78,9 @@ export function ownership(
 ): 'self' | 'foreign' | 'nobody' | AnyResource {
   const mark = readMark(object.mark);
   if (mark && mark.instance !== book.instance) return 'foreign';
-  if (mark && mark.ref === refOf(self)) return 'self';
-  const named = mark && moment.resources.get(`${object.kind} ${mark.ref}`);
-  if (named && (declares(named) === lower(object.name) || recordedUuid(named) === object.uuid || isUnsettled(named))) return named;
+  const named = mark && (mark.ref === refOf(self) ? self : moment.resources.get(`${object.kind} ${mark.ref}`));
+  const isMeant = (r: AnyResource) => mark?.uid === r.metadata.uid || declares(r) === lower(object.name) || recordedUuid(r) === object.uuid;
+  if (named && (named === self || !isLetGo(named)) && isMeant(named)) return named === self ? 'self' : named;
   const recording = [...moment.resources.values()]
     .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid)
     .filter((r) => declares(r) === lower(object.name) || refOf(r) === refOf(self))

@@ -130,9 +130,10 @@ export class World {
     return [...custom('User', user), ...custom('Group', group)];
   }
 
-  /** Processes that wait for an answer. */
+  /** Processes that wait for an answer, or owe one: also those that sleep, and a requeue that holds. */
   get busy(): Process[] {
-    return this.processes.filter((p) => this.scheduler.calls.some(({ by }) => by === p));
+    const flights = [...this.broker.inFlight];
+    return this.processes.filter((p) => this.scheduler.calls.some(({ by }) => by === p) || flights.some(({ process }) => process === p));
   }
 
   /**
@@ -244,7 +245,13 @@ export class World {
     this.count('source: lost');
   }
 
+  /** The cluster went back to a backup. */
+  restored(): void {
+    this.#invariants.back(this.kube.resources.values());
+  }
+
   #gone(resource: AnyResource): void {
+    this.#invariants.keeps(resource);
     const before = this.history.moments.at(-2) ?? this.history.current;
     this.ledger.gone(resource, { ...before, resources: new Map(before.resources).set(resourceKey(resource), resource) }, this.pairs());
   }

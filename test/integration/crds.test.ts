@@ -57,7 +57,8 @@ const STATUS: {
     ...COMMON,
     userKey: 'b'.repeat(255),
     groupKey: 'İ'.repeat(255).toLowerCase(),
-    joined: { userUuid: 'u'.repeat(36), groupId: 4, groupUuid: 'g'.repeat(36) },
+    joined: { userUuid: 'u'.repeat(36), groupId: 4, groupUuid: 'g'.repeat(36), declared: true },
+    joining: { userUuid: 'u'.repeat(36), groupId: 4, groupUuid: 'g'.repeat(36), declared: false },
   },
   LldapAttributeSchema: { ...COMMON, created: true },
 };

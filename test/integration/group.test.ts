@@ -33,7 +33,7 @@ describe('LldapGroup', () => {
     const cost = await h.cost(() => h.reconcile('LldapGroup', 'made'));
     assert.deepEqual([cost.lldapReads, cost.mutations], [[], ['createGroupWithDetails The Makers']]);
     const group = await called('The Makers');
-    assert.deepEqual(group?.attributes, { 'k8s-owner': [`v1;${h.instance};${h.namespace}/made;created`] });
+    assert.deepEqual(group?.attributes, { 'k8s-owner': [await h.mark('LldapGroup', 'made', 'created')] });
     const { status, metadata } = await h.get('LldapGroup', 'made');
     assert.deepEqual([status?.groupId, status?.uuid, status?.nameKey, status?.origin], [group?.id, group?.uuid, 'the makers', 'created']);
     assert.deepEqual(metadata.finalizers, [FINALIZER]);

@@ -7,7 +7,7 @@ import type { KubeRequest } from '../../shared/kube/connection.ts';
 import type { KindName } from '../../shared/kube/resources.ts';
 import type { Credentials } from '../../shared/lldap/session.ts';
 import type { Occasion } from '../../shared/reconcile/engine.ts';
-import type { Report } from '../../shared/reconcile/journal.ts';
+import type { Report } from '../../shared/reconcile/kind.ts';
 import type { Answer } from '../../shared/server.ts';
 import { findLeaks } from '../leaks.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
@@ -43,6 +43,8 @@ export interface Harness extends Person {
   breakBroker(broken: boolean): void;
   /** Asked before each call of a function to the API server; what it throws is the answer. */
   interfere: (by: string, request: KubeRequest) => Promise<void>;
+  /** The mark that a resource puts on its object. */
+  mark(kind: KindName, name: string, origin: 'created' | 'adopted', namespace?: string): Promise<string>;
   /** What every function logged, at level debug. */
   logs: string[];
   /** One event for a resource as the function answers it. */
@@ -66,7 +68,7 @@ export interface Harness extends Person {
   close(): Promise<void>;
 }
 
-export type Delivery = Occasion & { namespace?: string; signal?: AbortSignal; by?: Functions };
+export type Delivery = Occasion & { namespace?: string; by?: Functions };
 
 export interface Posted {
   target: EventTarget;
@@ -148,17 +150,20 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       broken = value;
     },
     interfere: async () => {},
+    async mark(kind, name, origin, ns = namespace) {
+      return `v2;${instance};${ns}/${name};${origin};${(await harness.get(kind, name, ns)).metadata.uid}`;
+    },
     logs: [],
-    deliver(
-      kind,
-      name,
-      { namespace: ns = namespace, signal = new AbortController().signal, by = functions, ...occasion } = { full: true },
-    ) {
-      return by.engines[kind].reconcile({ kind, namespace: ns, name }, occasion, { signal, representation: true });
+    deliver(kind, name, { namespace: ns = namespace, by = functions, ...occasion } = { full: true }) {
+      return by.engines[kind].reconcile({ kind, namespace: ns, name }, occasion, { representation: true });
     },
     async reconcile(kind, name, delivery = { full: true }) {
       const answer = await harness.deliver(kind, name, delivery);
-      if ('body' in answer) return answer.body as Report;
+      if ('body' in answer) {
+        const report = answer.body as Report;
+        // Only the status tells more than a reason.
+        return report.result === 'settled' ? { ...report, message: (await harness.ready(kind, name, delivery.namespace)).message } : report;
+      }
       throw new Error(`no report in the answer ${answer.status}`);
     },
     secretEvent: (name, ns = namespace) => functions.secret({ namespace: ns, name }),

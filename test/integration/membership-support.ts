@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LldapMembershipSpec } from '../../shared/kube/resources.ts';
-import type { Report } from '../../shared/reconcile/journal.ts';
+import type { Report } from '../../shared/reconcile/kind.ts';
 import type { Harness } from './harness.ts';
 import type { CreateOptions } from './person.ts';
 

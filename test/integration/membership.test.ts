@@ -32,6 +32,7 @@ describe('LldapMembership', () => {
       userUuid: (await h.lldap.users()).find(({ id }) => id === 'hand')?.uuid,
       groupId: found?.id,
       groupUuid: found?.uuid,
+      declared: false,
     });
     assert.deepEqual([status?.userKey, status?.groupKey], ['hand', 'hand made']);
   });

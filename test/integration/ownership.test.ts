@@ -60,7 +60,7 @@ describe('Ownership', () => {
       const cost = await h.cost(() => make(kind, name('adopted'), name('adopted'), { namespace: h.operatorNamespace }));
       assert.equal(cost.mutations.at(-1)?.startsWith(kind === 'LldapUser' ? 'updateUser' : 'updateGroup'), true);
       assert.equal((await h.ready(kind, name('adopted'), h.operatorNamespace)).status, 'True');
-      assert.equal(await markOf(kind, name('adopted')), `v1;${h.instance};${h.operatorNamespace}/${name('adopted')};adopted`);
+      assert.equal(await markOf(kind, name('adopted')), await h.mark(kind, name('adopted'), 'adopted', h.operatorNamespace));
       assert.equal((await h.get(kind, name('adopted'), h.operatorNamespace)).status?.origin, 'adopted');
       await remove(kind, name('adopted'), h.operatorNamespace);
       assert.ok(await seen(kind, name('adopted')));
@@ -117,7 +117,7 @@ describe('Ownership', () => {
       assert.equal((await h.ready(kind, 'second', other)).status, 'True');
       const after = await seen(kind, name('double'));
       assert.notEqual(after?.uuid, before?.uuid);
-      assert.equal(await markOf(kind, name('double')), `v1;${h.instance};${other}/second;created`);
+      assert.equal(await markOf(kind, name('double')), await h.mark(kind, 'second', 'created', other));
       await remove(kind, 'second', other);
     });
 
@@ -157,7 +157,7 @@ describe('Ownership', () => {
       await make(kind, name('was-there'), name('was-there'), { namespace: h.operatorNamespace });
       await unmark(kind, name('was-there'));
       await h.reconcile(kind, name('was-there'), { namespace: h.operatorNamespace, full: true });
-      assert.match((await markOf(kind, name('was-there'))) ?? '', /;adopted$/);
+      assert.match((await markOf(kind, name('was-there'))) ?? '', /;adopted;/);
       await unmark(kind, name('was-there'));
       await remove(kind, name('was-there'), h.operatorNamespace);
       assert.ok(await seen(kind, name('was-there')));
@@ -169,7 +169,7 @@ describe('Ownership', () => {
         kind === 'LldapUser' ? `User(user: {id: "${name('garbled')}"` : `Group(group: {id: ${(await seen(kind, name('garbled')))?.id}`;
       await byHand(`update${target}, insertAttributes: [{name: "k8s-owner", value: ["nonsense"]}]}) { ok }`);
       await h.reconcile(kind, name('garbled'));
-      assert.equal(await markOf(kind, name('garbled')), `v1;${h.instance};${h.namespace}/${name('garbled')};created`);
+      assert.equal(await markOf(kind, name('garbled')), await h.mark(kind, name('garbled'), 'created'));
     });
 
     it(`the mark's definition is deleted: a new ${short} is made all the same, old ones are marked again, and startup is asked for a full run once`, async () => {
@@ -180,7 +180,7 @@ describe('Ownership', () => {
       assert.ok(await markOf(kind, name('new')));
       assert.deepEqual(h.posted.startup, ['full']);
       await h.reconcile(kind, name('old'));
-      assert.equal(await markOf(kind, name('old')), `v1;${h.instance};${h.namespace}/${name('old')};created`);
+      assert.equal(await markOf(kind, name('old')), await h.mark(kind, name('old'), 'created'));
       assert.deepEqual(h.posted.startup, ['full']);
     });
 
@@ -205,11 +205,24 @@ describe('Ownership', () => {
         const second = again === 'same' ? called : `${called}-2`;
         assert.equal((await make(kind, second, called)).ready, true);
         assert.equal((await seen(kind, called))?.uuid, before?.uuid);
-        assert.equal(await markOf(kind, called), `v1;${h.instance};${h.namespace}/${second};created`);
+        assert.equal(await markOf(kind, called), await h.mark(kind, second, 'created'));
         await remove(kind, second);
         assert.equal(await seen(kind, called), undefined);
       }
     });
+
+    if (kind === 'LldapGroup')
+      it('what was told to stay stays under its name, when a resource of the same metadata.name is made for another group, and deleted', async () => {
+        await make(kind, 'reused', 'Kept');
+        await h.edit(kind, 'reused', { spec: { deletionPolicy: 'Retain' } });
+        await remove(kind, 'reused');
+        const before = await seen(kind, 'Kept');
+        assert.equal((await make(kind, 'reused', 'New')).ready, true);
+        assert.deepEqual(await seen(kind, 'Kept'), before);
+        await h.lldap.edit(`mutation { deleteGroup(groupId: ${(await seen(kind, 'New'))?.id}) { ok } }`);
+        await remove(kind, 'reused');
+        assert.deepEqual(await seen(kind, 'Kept'), before);
+      });
 
     it(`deleted with Retain, the ${short} is not the next ordinary namespace's`, async () => {
       const other = await h.cluster.createNamespace('tenant');
@@ -219,13 +232,15 @@ describe('Ownership', () => {
       assert.equal((await make(kind, name('left'), name('left'), { namespace: other })).reason, 'NotOurs');
     });
 
-    it(`the cluster is restored without status and finalizers: the mark finds the ${short}, nothing is made twice or taken over anew`, async () => {
+    it(`the cluster is restored without status and finalizers: the mark finds the ${short}, and nothing but the mark is written`, async () => {
       await make(kind, name('restored'));
       const before = await seen(kind, name('restored'));
       await h.edit(kind, name('restored'), { metadata: { finalizers: null } });
       await h.remove(kind, name('restored'));
       const cost = await h.cost(() => make(kind, name('restored')));
-      assert.deepEqual(cost.mutations, []);
+      assert.deepEqual(cost.mutations, [kind === 'LldapUser' ? 'updateUser user-restored' : `updateGroup ${before?.id}`]);
+      const marked = { ...before?.attributes, 'k8s-owner': [await h.mark(kind, name('restored'), 'created')] };
+      assert.deepEqual(await seen(kind, name('restored')), { ...before, attributes: marked });
       assert.equal((await h.ready(kind, name('restored'))).status, 'True');
       const { status } = await h.get(kind, name('restored'));
       assert.deepEqual([status?.uuid, status?.origin], [before?.uuid, 'created']);

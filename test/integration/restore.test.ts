@@ -150,7 +150,7 @@ describe('After the cluster was restored without status', () => {
   });
   after(() => h.close());
 
-  it('the sweep finds everything, the marks find their objects, and lldap is not changed by anything', async () => {
+  it('the sweep finds everything, the marks find their objects, and nothing in lldap is changed but the marks', async () => {
     await h.secret('one', { password: 'the one password' });
     const user = { username: 'one', email: 'one@example.com', passwordSecretRef: { name: 'one', key: 'password' } };
     const adopted = { username: 'two', email: 'two@example.com', passwordPolicy: 'Ignore' as const };
@@ -165,7 +165,10 @@ describe('After the cluster was restored without status', () => {
       await h.settle();
     };
     await make();
-    const before = { users: await h.lldap.users(), groups: await h.lldap.groups() };
+    const unmarked = <T extends { attributes: Record<string, string[]> }>(entries: T[]) =>
+      entries.map((entry) => ({ ...entry, attributes: { ...entry.attributes, 'k8s-owner': [] } }));
+    const lldap = async () => ({ users: unmarked(await h.lldap.users()), groups: unmarked(await h.lldap.groups()) });
+    const before = await lldap();
     for (const [kind, name, namespace] of [
       ['LldapAttributeSchema', 'one', h.namespace],
       ['LldapUser', 'one', h.namespace],
@@ -179,8 +182,8 @@ describe('After the cluster was restored without status', () => {
     }
     await h.restart();
     const cost = await h.cost(make);
-    assert.deepEqual([cost.mutations, cost.passwords], [[], ['bind one']]);
-    assert.deepEqual({ users: await h.lldap.users(), groups: await h.lldap.groups() }, before);
+    assert.deepEqual([cost.mutations.length, cost.passwords], [3, ['bind one']]);
+    assert.deepEqual(await lldap(), before);
     for (const kind of ['LldapAttributeSchema', 'LldapUser', 'LldapGroup', 'LldapMembership'] as const)
       assert.equal((await h.ready(kind, 'one')).status, 'True');
     const [one, two] = [await h.get('LldapUser', 'one'), await h.get('LldapUser', 'two', h.operatorNamespace)];

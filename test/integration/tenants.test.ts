@@ -164,7 +164,7 @@ describe('What a tenant can do to another', () => {
       await asHimself('forger', `updateUser(user: {id: "forger", insertAttributes: [${forged}]}) { ok }`),
       /k8s-owner is not editable by regular users/,
     );
-    assert.deepEqual((await userSeen('forger'))?.attributes['k8s-owner'], [`v1;${h.instance};${h.namespace}/forger;created`]);
+    assert.deepEqual((await userSeen('forger'))?.attributes['k8s-owner'], [await h.mark('LldapUser', 'forger', 'created')]);
   });
 
   it('a user who takes away the mark of what was left behind with Retain makes it nobody’s: no ordinary namespace takes it over', async () => {

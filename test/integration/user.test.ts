@@ -40,7 +40,7 @@ describe('LldapUser', () => {
     assert.deepEqual(attributes, {
       first_name: ['Full'],
       last_name: ['Name'],
-      'k8s-owner': [`v1;${h.instance};${h.namespace}/full;created`],
+      'k8s-owner': [await h.mark('LldapUser', 'full', 'created')],
     });
     const { status, metadata } = await h.get('LldapUser', 'full');
     assert.deepEqual([status?.nameKey, status?.uuid, status?.origin, status?.observedGeneration], ['full', uuid, 'created', 1]);

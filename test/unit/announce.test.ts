@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { KubeError } from '../../shared/kube/errors.ts';
 import type { KubernetesEvent } from '../../shared/kube/objects.ts';
-import type { LldapUserStatus } from '../../shared/kube/resources.ts';
+import type { LldapUserStatus, Retry } from '../../shared/kube/resources.ts';
 import { createLog } from '../../shared/log.ts';
 import { announce, createEvent } from '../../shared/reconcile/announce.ts';
 import type { Finding } from '../../shared/reconcile/status.ts';
@@ -10,6 +10,7 @@ import { condition, user } from './examples.ts';
 
 const GOOD: Finding = { status: 'True', reason: 'Reconciled', message: 'All is well.' };
 const BAD: Finding = { status: 'False', reason: 'EmailTaken', message: 'Somebody has it.' };
+const WAITS: Finding = { status: 'False', reason: 'DependencyNotReady', message: 'It is not there.' };
 const SUSPENDED: Finding = { status: 'False', reason: 'Suspended', message: 'spec.suspend is true.' };
 
 function world(fail?: Error) {
@@ -70,11 +71,39 @@ describe('shared/reconcile/announce', () => {
     });
   }
 
+  const retry = (attempts: number): Retry => ({ attempts, reason: 'NotReady', nextTime: '2026-03-01T12:00:05.000Z' });
+  const waits = { conditions: [condition('Ready', 'False', WAITS.reason)] };
+  const waiting: Record<string, [LldapUserStatus | undefined, Retry, told: string[]]> = {
+    'is silent while a resource waits for others for the first seconds, as all of a tree do that is applied at once': [
+      undefined,
+      retry(1),
+      [],
+    ],
+    'tells when it still waits at the second attempt': [{ ...waits, retry: retry(1) }, retry(2), ['Warning DependencyNotReady']],
+    'tells it once': [{ ...waits, retry: retry(2) }, retry(3), []],
+    'tells it once, however often it is looked at before the next attempt': [{ ...waits, retry: retry(2) }, retry(2), []],
+    'tells when it waits for something else by then': [
+      { conditions: [condition('Ready', 'False', 'SecretNotFound')], retry: retry(4) },
+      retry(5),
+      ['Warning DependencyNotReady'],
+    ],
+  };
+  for (const [name, [status, next, told]] of Object.entries(waiting)) {
+    it(name, async () => {
+      const { events, io } = world();
+      await announce(io, user(status && { status }), WAITS, next);
+      assert.deepEqual(
+        events.map((e) => `${e.type} ${e.reason}`),
+        told,
+      );
+    });
+  }
+
   it('is never a reason to fail: an Event that cannot be written is logged', async () => {
     const { lines, io } = world(new KubeError(403, 'events is forbidden', 'Forbidden'));
     await announce(io, user(), GOOD);
     assert.equal(lines.length, 1);
-    assert.match(lines[0] ?? '', /"level":"warn".*events is forbidden.*"namespace":"team","name":"alice"/);
+    assert.match(lines[0] ?? '', /"level":"warn".*HTTP 403 Forbidden.*"namespace":"team","name":"alice"/);
   });
 
   const about = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'lldap-operator', namespace: 'lldap-operator' } };

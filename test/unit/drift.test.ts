@@ -56,7 +56,7 @@ async function drifted(inventory: Partial<Inventory>, { users = [], groups = [],
 describe('functions/startup/drift', () => {
   const aUser = (example: Parameters<typeof user>[0] = {}, status: LldapUserStatus = {}): LldapUser =>
     user({ ...example, status: { ...settled, uuid: 'uuid-alice', passwordModifiedAt: SET, ...status } });
-  const has = (over: Partial<LldapAccount> = {}, more: LldapAccount['attributes'] = [owned('v1;main;team/alice;created')]) =>
+  const has = (over: Partial<LldapAccount> = {}, more: LldapAccount['attributes'] = [owned('v2;main;team/alice;created;uid-team-alice')]) =>
     account({ attributes: [{ name: 'password_modified_date', value: [SET] }, ...more], ...over });
 
   describe('a settled user has drifted', () => {
@@ -68,7 +68,7 @@ describe('functions/startup/drift', () => {
       'when a field is another': [aUser({ spec: { displayName: 'A' } }), [has({ displayName: 'B' })], true],
       'when an attribute is another': [aUser({ spec: nick }), [has()], true],
       'when its mark is gone': [aUser(), [has({}, [])], true],
-      'when its mark names another': [aUser(), [has({}, [owned('v1;main;other/al;created')])], true],
+      'when its mark names another': [aUser(), [has({}, [owned('v2;main;other/al;created;uid-other-al')])], true],
       'when somebody else set its password': [aUser({}, { passwordModifiedAt: '2026-03-01T10:00:00+00:00' }), [has()], true],
       'when somebody else set a password that is managed in so many words': [
         aUser({ spec: { passwordPolicy: 'Manage' } }, { passwordModifiedAt: '2026-03-01T10:00:00+00:00' }),
@@ -98,7 +98,8 @@ describe('functions/startup/drift', () => {
   describe('a settled group has drifted', () => {
     const aGroup = (example: Parameters<typeof group>[0] = {}, status: LldapGroupStatus = {}) =>
       group({ ...example, status: { ...settled, groupId: 7, uuid: 'uuid-crew', ...status } });
-    const marked = (over: Partial<LldapGroupAccount> = {}) => groupAccount({ attributes: [owned('v1;main;team/crew;created')], ...over });
+    const marked = (over: Partial<LldapGroupAccount> = {}) =>
+      groupAccount({ attributes: [owned('v2;main;team/crew;created;uid-team-crew')], ...over });
     const virtual = {
       metadata: { namespace: OPERATOR_NAMESPACE, labels: { [VIRTUAL_LABEL]: 'true' } },
       spec: { displayName: 'lldap_admin' },

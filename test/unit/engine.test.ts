@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { KubeError } from '../../shared/kube/errors.ts';
 import type { LldapUser } from '../../shared/kube/resources.ts';
 import { createLog } from '../../shared/log.ts';
 import { FINALIZER, REQUESTED_AT } from '../../shared/names.ts';
 import { createEngine, type Occasion } from '../../shared/reconcile/engine.ts';
+import { Failure } from '../../shared/reconcile/failure.ts';
 import type { Io, Kind } from '../../shared/reconcile/kind.ts';
+import { REASONS, type Reason } from '../../shared/reconcile/reasons.ts';
 import { policy, READY, user } from './examples.ts';
 
 const TARGET = { kind: 'LldapUser', namespace: 'team', name: 'alice' } as const;
@@ -31,8 +34,7 @@ function bench() {
   } as unknown as Io;
   const kind = { name: 'LldapUser' } as Kind<'LldapUser', never, never, never>;
   const engine = createEngine(kind, io, { maxPasses: 1, retryMaxMs: 300_000 });
-  const reconcile = (occasion: Occasion, representation = false) =>
-    engine.reconcile(TARGET, occasion, { signal: new AbortController().signal, representation });
+  const reconcile = (occasion: Occasion, representation = false) => engine.reconcile(TARGET, occasion, { representation });
   return { read, lines, reconcile };
 }
 
@@ -102,5 +104,58 @@ describe('shared/reconcile/engine', () => {
     await reconcile({});
     const { time: _time, ...line } = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
     assert.deepEqual(line, { level: 'debug', message: 'reconciled', result: 'gone', ...TARGET, did: [] });
+  });
+
+  describe('what a resource asks for stays in its status, whatever keeps it from being Ready', () => {
+    const VALUE = 'alice.private@example.com';
+    for (const reason of Object.keys(REASONS) as Reason[]) {
+      for (const category of ['Invalid', 'Unavailable'] as const) {
+        it(`no answer and no log line tells it: ${reason}, ${category}`, async () => {
+          const written: unknown[] = [];
+          const lines: string[] = [];
+          const resource = user({ spec: { email: VALUE, displayName: VALUE } });
+          const io = {
+            kube: {
+              get: async () => resource,
+              applyStatus: async (_resource: unknown, status: unknown) => {
+                written.push(status);
+                return resource;
+              },
+              createEvent: async () => {},
+            },
+            policy: async () => policy(),
+            clock: { now: () => 0, monotonic: () => 0 },
+            log: createLog('debug', (line) => lines.push(line)),
+            broker: { requeue: async () => {} },
+          } as unknown as Io;
+          const refused = new Failure(category, reason, `spec.email: ${VALUE} cannot be.`);
+          const kind = { name: 'LldapUser', refuse: () => refused } as unknown as Kind<'LldapUser', never, never, never>;
+          const engine = createEngine(kind, io, { maxPasses: 1, retryMaxMs: 300_000 });
+          const answer = await engine.reconcile(TARGET, { full: true }, { representation: true });
+          assert.ok(JSON.stringify(written).includes(VALUE));
+          assert.ok(JSON.stringify(answer).includes(reason));
+          assert.equal([JSON.stringify(answer), ...lines].join('').includes(VALUE), false);
+        });
+      }
+    }
+
+    it('no answer and no log line repeats what the API server refuses', async () => {
+      const lines: string[] = [];
+      const io = {
+        kube: {
+          get: async () => {
+            throw new KubeError(422, `LldapUser "alice" is invalid: Invalid value: "${VALUE}"`, 'Invalid');
+          },
+        },
+        policy: async () => policy(),
+        clock: { now: () => 0, monotonic: () => 0 },
+        log: createLog('debug', (line) => lines.push(line)),
+      } as unknown as Io;
+      const kind = { name: 'LldapUser' } as unknown as Kind<'LldapUser', never, never, never>;
+      const answer = await createEngine(kind, io, { maxPasses: 1, retryMaxMs: 1 }).reconcile(TARGET, {}, { representation: true });
+      assert.equal(answer.status, 503);
+      assert.match(JSON.stringify(answer), /HTTP 422 Invalid/);
+      assert.equal([JSON.stringify(answer), ...lines].join('').includes(VALUE), false);
+    });
   });
 });

@@ -7,7 +7,7 @@ import type { Owner } from '../../shared/reconcile/standing.ts';
 import { definition, group, groupAccount, policy, told } from './examples.ts';
 
 const OURS: Owner = { who: 'self', origin: 'created', marked: true };
-const MARK = { name: 'k8s-owner', value: ['v1;main;team/crew;created'] };
+const MARK = { name: 'k8s-owner', value: ['v2;main;team/crew;created;uid-team-crew'] };
 
 interface Example {
   resource?: LldapGroup;
@@ -78,7 +78,7 @@ describe('functions/group/plan', () => {
         resource: group({ metadata: { namespace: 'admins' } }),
         observed: { group: found, owner: { who: 'nobody' } },
       });
-      const mark = { name: 'k8s-owner', value: ['v1;main;admins/crew;adopted'] };
+      const mark = { name: 'k8s-owner', value: ['v2;main;admins/crew;adopted;uid-admins-crew'] };
       assert.deepEqual(made, {
         keep: { groupId: 7, uuid: 'uuid-crew', origin: 'adopted' },
         steps: [{ do: 'update', id: 7, name: 'Crew', change: { insertAttributes: [mark] } }],

@@ -46,8 +46,8 @@ describe('shared/reconcile/joined', () => {
       false,
     ];
 
-  const asDeclared = membership({ status: { joined: JOINED, conditions: [condition('DependenciesReady', 'True', 'DependenciesReady')] } });
-  const asFound = membership({ status: { joined: JOINED, conditions: [condition('DependenciesReady', 'True', 'FoundInLldap')] } });
+  const asDeclared = membership({ status: { joined: { ...JOINED, declared: true } } });
+  const asFound = membership({ status: { joined: { ...JOINED, declared: false } } });
   const leaving = { metadata: { deletionTimestamp: '2026-03-01T11:00:00Z' } };
   const declared: Record<string, [typeof joined, Partial<Parties>, stale: boolean]> = {
     'through resources is over when none declares the user any more': [asDeclared, { groups: [aGroup()] }, true],

@@ -4,29 +4,34 @@ import { attribute, formatMark, type Mark, markOf, parseMark } from '../../share
 import { markFor } from '../../shared/reconcile/standing.ts';
 import { policy, user } from './examples.ts';
 
-const MARK: Mark = { instance: 'main', namespace: 'team', name: 'alice', origin: 'created' };
+const OLD: Mark = { instance: 'main', namespace: 'team', name: 'alice', origin: 'created' };
+const MARK: Mark = { ...OLD, uid: '0b1c-2d' };
 
 describe('shared/reconcile/mark', () => {
   it('names the installation, the resource and the origin', () => {
-    assert.equal(formatMark(MARK), 'v1;main;team/alice;created');
-    assert.equal(formatMark(markFor(user(), 'adopted', policy())), 'v1;main;team/alice;adopted');
+    assert.equal(formatMark(MARK), 'v2;main;team/alice;created;0b1c-2d');
+    assert.equal(formatMark(markFor(user({ metadata: { uid: 'u-1' } }), 'adopted', policy())), 'v2;main;team/alice;adopted;u-1');
   });
 
   it('is read back as it was written, whatever names Kubernetes allows', () => {
     const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,30}[a-z0-9])?$/);
     const label = fc.stringMatching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,30}[A-Za-z0-9])?$/);
     const marks = fc.record<Mark>(
-      { instance: label, namespace: name, name, origin: fc.constantFrom('created', 'adopted') },
+      { instance: label, namespace: name, name, origin: fc.constantFrom('created', 'adopted'), uid: fc.uuid() },
       { noNullPrototype: true },
     );
     fc.assert(fc.property(marks, (mark) => assert.deepEqual(parseMark(formatMark(mark)), mark)));
   });
 
+  it('of the first format, without a uid, is still read', () => assert.deepEqual(parseMark('v1;main;team/alice;created'), OLD));
+
   const strange: Record<string, string | undefined> = {
     'no value': undefined,
     'an empty text': '',
     'a text of a person': 'alice, do not delete',
-    'another version': 'v2;main;team/alice;created',
+    'another version': 'v3;main;team/alice;created;0b1c-2d',
+    'the second format without a uid': 'v2;main;team/alice;created',
+    'a uid that is none': 'v2;main;team/alice;created;a b',
     'no installation': 'v1;;team/alice;created',
     'no namespace': 'v1;main;/alice;created',
     'no name': 'v1;main;team/;created',
@@ -44,7 +49,7 @@ describe('shared/reconcile/mark', () => {
   it('is found among the attributes of an object in lldap', () => {
     const attributes = [
       { name: 'mail', value: ['a@example.com'] },
-      { name: 'k8s-owner', value: ['v1;main;team/alice;created'] },
+      { name: 'k8s-owner', value: [formatMark(MARK)] },
     ];
     assert.deepEqual(markOf({ attributes }), MARK);
     assert.equal(markOf({ attributes: [] }), undefined);

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { claimants, type Observed, plan, planDeletion, refuse, type Step } from '../../functions/membership/plan.ts';
-import type { LldapMembership } from '../../shared/kube/resources.ts';
-import { account, membership, policy, told } from './examples.ts';
+import type { Joined, LldapMembership } from '../../shared/kube/resources.ts';
+import { account, membership, policy, READY, told, user } from './examples.ts';
 
 const crew = { id: 7, uuid: 'uuid-crew', displayName: 'Crew' };
 const old = { id: 5, uuid: 'uuid-old', displayName: 'Old' };
 const admins = { id: 1, uuid: 'uuid-admins', displayName: 'lldap_admin' };
-const JOINED = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' };
+const JOINED: Joined = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew', declared: false };
+const KEPT = { joining: undefined };
 const alice = account();
 const member = account({ groups: [old, crew] });
 const marked = (text: string, groups = [crew]) => account({ groups, attributes: [{ name: 'k8s-owner', value: [text] }] });
@@ -41,31 +42,37 @@ describe('functions/membership/plan', () => {
 
   describe('a user', () => {
     it('is added to the group', () => {
-      assert.deepEqual(planned({ account: alice, group: crew }), { keep: {}, steps: [{ do: 'join', user: alice, group: crew }] });
+      assert.deepEqual(planned({ account: alice, group: crew }), {
+        keep: KEPT,
+        steps: [{ do: 'join', user: alice, group: crew, joined: JOINED }],
+      });
     });
 
     it('who is in the group is left there, and recorded', () => {
-      assert.deepEqual(planned({ account: member, group: crew }), { keep: { joined: JOINED }, steps: [] });
+      assert.deepEqual(planned({ account: member, group: crew }), { keep: { ...KEPT, joined: JOINED }, steps: [] });
     });
 
     it('who was in a group that had the same id is added to the one of now', () => {
       const stranger = account({ groups: [{ ...crew, uuid: 'uuid-before' }] });
-      assert.deepEqual(planned({ account: stranger, group: crew }), { keep: {}, steps: [{ do: 'join', user: stranger, group: crew }] });
+      assert.deepEqual(planned({ account: stranger, group: crew }), {
+        keep: KEPT,
+        steps: [{ do: 'join', user: stranger, group: crew, joined: JOINED }],
+      });
     });
 
     it('leaves what was joined under the name before, then is added', () => {
       const before = account({ groups: [old] });
       const steps: Step[] = [
         { do: 'leave', user: before, group: old },
-        { do: 'join', user: before, group: crew },
+        { do: 'join', user: before, group: crew, joined: JOINED },
       ];
-      assert.deepEqual(planned({ account: before, group: crew, left: old, claimed: false }), { keep: {}, steps });
+      assert.deepEqual(planned({ account: before, group: crew, left: old, claimed: false }), { keep: KEPT, steps });
     });
 
     it('does not leave what another membership asks for', () => {
       const before = account({ groups: [old] });
-      const steps: Step[] = [{ do: 'join', user: before, group: crew }];
-      assert.deepEqual(planned({ account: before, group: crew, left: old, claimed: true }), { keep: {}, steps });
+      const steps: Step[] = [{ do: 'join', user: before, group: crew, joined: JOINED }];
+      assert.deepEqual(planned({ account: before, group: crew, left: old, claimed: true }), { keep: KEPT, steps });
     });
 
     it('who is the operator does not leave what was given the name lldap_admin since, though the name before means another group', () => {
@@ -76,7 +83,7 @@ describe('functions/membership/plan', () => {
 
     it('leaves the group before though the new one has been joined', () => {
       assert.deepEqual(planned({ account: member, group: crew, left: old, claimed: false }), {
-        keep: { joined: JOINED },
+        keep: { ...KEPT, joined: JOINED },
         steps: [{ do: 'leave', user: member, group: old }],
       });
     });
@@ -88,6 +95,15 @@ describe('functions/membership/plan', () => {
         'lldap has no user alice yet; if no LldapUser declares it, create one, or replace this membership by one with the right userName.',
       ]);
     });
+  });
+
+  it('what somebody deleted in lldap is waited for under the name of the resource that makes it again', () => {
+    const gone = user({ status: { conditions: [READY] } });
+    assert.deepEqual(refusal({ group: crew, vanished: [gone] }), [
+      'NotReady',
+      'DependencyNotReady',
+      'lldap no longer has what the LldapUser team/alice declares; that resource was asked to create it again.',
+    ]);
   });
 
   it('a group that lldap does not have is waited for', () => {
@@ -112,8 +128,8 @@ describe('functions/membership/plan', () => {
       it(`of a user whom the namespace ${namespace} owns`, () => {
         const owned = marked(`v1;main;${namespace}/alice;adopted`);
         assert.deepEqual(planned({ account: owned, group: admins }, wanted), {
-          keep: {},
-          steps: [{ do: 'join', user: owned, group: admins }],
+          keep: KEPT,
+          steps: [{ do: 'join', user: owned, group: admins, joined: { ...JOINED, groupId: 1, groupUuid: 'uuid-admins' } }],
         });
       });
     }
@@ -136,6 +152,18 @@ describe('functions/membership/plan', () => {
         ]);
       });
     }
+
+    it('not of a user whom an unconfirmed join reached: he leaves again', () => {
+      const reached = marked('v2;main;team/alice;created;uid-team-alice', [admins]);
+      const made = planned({ account: reached, group: admins, reached: admins }, wanted);
+      assert.ok('steps' in made);
+      assert.deepEqual([made.steps, made.unmet?.reason], [[{ do: 'leave', user: reached, group: admins }], 'UserNotPrivileged']);
+    });
+
+    it('nor is one taken out whom a person put there', () => {
+      const put = marked('v2;main;team/alice;created;uid-team-alice', [admins]);
+      assert.equal(refusal({ account: put, group: admins }, wanted)?.[1], 'UserNotPrivileged');
+    });
 
     it('not by a group that was given a built-in name since, asked for by a tenant', () => {
       assert.deepEqual(refusal({ account: alice, group: { ...crew, displayName: 'LLDAP_admin' } })?.slice(0, 2), ['Invalid', 'Forbidden']);

@@ -4,28 +4,33 @@ import fc from 'fast-check';
 import { createQueue, type Hints, type Request } from '../../shared/reconcile/queue.ts';
 
 type Result = 'good' | 'again later';
-const SETTLED = new AbortController().signal;
 
 /** A queue whose passes the test ends, one by one. */
 function bench(limit = 32) {
-  const begun: { key: string; hints: Hints; signal: AbortSignal; end: PromiseWithResolvers<Result> }[] = [];
-  const queue = createQueue<Result>(
+  const begun: { key: string; hints: Hints; end: PromiseWithResolvers<Result> }[] = [];
+  const written = new Set<string>();
+  const queue = createQueue<{ result: Result; hints: Hints }>(
     limit,
-    (key, hints, signal) => {
+    async (key, hints) => {
       const end = Promise.withResolvers<Result>();
-      begun.push({ key, hints, signal, end });
-      return end.promise;
+      begun.push({ key, hints, end });
+      return { result: await end.promise, hints };
     },
-    (result) => result === 'again later',
+    ({ result, hints }) => (result === 'again later' ? hints : undefined),
+    (version) => written.has(version),
   );
-  const submit = (request: Partial<Request> = {}, key = 'a') => queue.submit(key, { signal: SETTLED, ...request });
+  const submit = async (request: Request = {}, key = 'a') => {
+    const submitted = await queue.submit(key, request);
+    return submitted === 'collapsed' ? submitted : submitted.result.result;
+  };
   const end = async (pass: number, result: Result = 'good') => {
     const { end: ended } = begun[pass] ?? assert.fail(`pass ${pass} has not begun`);
     ended.resolve(result);
     await turn();
   };
   const asked = () => begun.map(({ hints }) => `${hints.full ? 'full' : 'plain'} ${[...hints.notBefore].sort().join()}`.trim());
-  return { queue, begun, submit, end, asked };
+  const order = () => begun.map(({ key }) => key);
+  return { queue, begun, written, submit, end, asked, order };
 }
 
 describe('shared/reconcile/queue', () => {
@@ -34,80 +39,87 @@ describe('shared/reconcile/queue', () => {
       const { queue, submit, end, asked } = bench();
       const first = submit({ full: true });
       await end(0);
-      assert.deepEqual(await first, { result: 'good' });
+      assert.equal(await first, 'good');
       assert.deepEqual(asked(), ['full']);
       assert.equal(queue.size, 0);
     });
 
-    it('answers events at once while their key is at work, and makes one more pass for all of them before the first is answered', async () => {
+    it('makes one more pass for all events that come while their key is at work', async () => {
       const { queue, submit, end, asked } = bench();
-      let answered = false;
-      const first = submit({ notBefore: 'one' }).then((answer) => {
-        answered = true;
-        return answer;
-      });
-      assert.deepEqual(await Promise.all([submit({ notBefore: 'two' }), submit(), submit({ full: true })]), Array(3).fill('collapsed'));
+      const first = submit({ notBefore: 'one' });
+      const [second, third, last] = [submit({ notBefore: 'two' }), submit(), submit({ full: true })];
+      assert.deepEqual(await Promise.all([second, third]), ['collapsed', 'collapsed']);
       await end(0);
-      assert.deepEqual([asked(), answered], [['plain one', 'full two'], false]);
+      assert.equal(await first, 'good');
       await end(1);
-      assert.deepEqual(await first, { result: 'good' });
-      assert.equal(asked().length, 2);
+      assert.equal(await last, 'good');
+      assert.deepEqual(asked(), ['plain one', 'full two']);
       assert.equal(queue.size, 0);
     });
 
-    it('works on other keys meanwhile', async () => {
-      const { begun, submit, end } = bench();
-      const both = [submit({}, 'a'), submit({}, 'b')];
-      assert.deepEqual(
-        begun.map(({ key }) => key),
-        ['a', 'b'],
-      );
-      await end(1);
+    it('keeps one request open for each pass that is still to be made, so that the process is not ended before it', async () => {
+      const { submit, end } = bench();
+      const first = submit();
+      let isAnswered = false;
+      const second = submit().then((answer) => {
+        isAnswered = true;
+        return answer;
+      });
       await end(0);
-      assert.deepEqual(await Promise.all(both), [{ result: 'good' }, { result: 'good' }]);
+      await first;
+      assert.equal(isAnswered, false);
+      await end(1);
+      assert.equal(await second, 'good');
     });
 
-    it('works on no more keys at once than it may, and answers events of those that wait at once, too', async () => {
+    it('keeps the request open that asks for most, since only an open one comes again when the process dies', async () => {
+      const { submit, end, asked } = bench(1);
+      const other = submit({}, 'other');
+      const retry = submit({ notBefore: 'one' });
+      assert.equal(await submit(), 'collapsed');
+      const full = submit({ full: true });
+      assert.equal(await retry, 'collapsed');
+      assert.deepEqual(await Promise.all([submit({ notBefore: 'two' }), submit()]), ['collapsed', 'collapsed']);
+      const newest = submit({ full: true });
+      assert.equal(await full, 'collapsed');
+      await end(0);
+      await end(1);
+      assert.deepEqual(await Promise.all([other, newest]), ['good', 'good']);
+      assert.deepEqual(asked(), ['plain', 'full one,two']);
+    });
+
+    it('works on other keys meanwhile', async () => {
+      const { submit, end, order } = bench();
+      const both = [submit({}, 'a'), submit({}, 'b')];
+      assert.deepEqual(order(), ['a', 'b']);
+      await end(1);
+      await end(0);
+      assert.deepEqual(await Promise.all(both), ['good', 'good']);
+    });
+
+    it('works on no more keys at once than it may', async () => {
       const { begun, submit, end, asked } = bench(1);
-      const [first, second] = [submit({}, 'a'), submit({}, 'b')];
-      assert.equal(await submit({ full: true }, 'b'), 'collapsed');
+      const [first, second, again] = [submit({}, 'a'), submit({}, 'b'), submit({ full: true }, 'b')];
+      assert.equal(await second, 'collapsed');
       assert.equal(begun.length, 1);
       await end(0);
       await end(1);
-      assert.deepEqual(await Promise.all([first, second]), [{ result: 'good' }, { result: 'good' }]);
+      assert.deepEqual(await Promise.all([first, again]), ['good', 'good']);
       assert.deepEqual(asked(), ['plain', 'full']);
     });
-  });
 
-  describe('an event whose sender has gone', () => {
-    it('gives its place to the next, which is answered when the work is done', async () => {
-      const { begun, submit, end } = bench();
-      const gone = new AbortController();
-      const [next, third] = [new AbortController(), new AbortController()];
-      const first = submit({ signal: gone.signal });
-      gone.abort();
-      const second = submit({ signal: next.signal });
-      assert.equal(await submit({ signal: third.signal }), 'collapsed');
+    it('lets every key have its turn, though the events for one never end', async () => {
+      const { submit, end, order } = bench(1);
+      const hot = [submit({}, 'hot')];
+      const calm = submit({}, 'calm');
+      hot.push(submit({}, 'hot'));
       await end(0);
-      assert.deepEqual(
-        begun.map(({ signal }) => signal),
-        [gone.signal, next.signal],
-      );
+      hot.push(submit({}, 'hot'));
       await end(1);
-      assert.deepEqual(await Promise.all([first, second]), [{ result: 'good' }, { result: 'good' }]);
-    });
-
-    it('gives its place while its key waits for a turn, too', async () => {
-      const { begun, submit, end } = bench(1);
-      const gone = new AbortController();
-      const other = submit({}, 'other');
-      const first = submit({ signal: gone.signal });
-      gone.abort();
-      const second = submit();
-      await end(0);
-      assert.deepEqual([begun[1]?.key, begun[1]?.signal.aborted], ['a', false]);
-      await end(1);
-      assert.deepEqual(await Promise.all([other, first, second]), Array(3).fill({ result: 'good' }));
+      assert.equal(await calm, 'good');
+      await end(2);
+      await Promise.all(hot);
+      assert.deepEqual(order(), ['hot', 'calm', 'hot']);
     });
   });
 
@@ -115,13 +127,12 @@ describe('shared/reconcile/queue', () => {
     it('until a pass has ended well, if one could not write what it had to', async () => {
       const { queue, submit, end, asked } = bench();
       const first = submit({ full: true, notBefore: 'one' });
-      assert.equal(await submit({ notBefore: 'two' }), 'collapsed');
       await end(0, 'again later');
-      assert.deepEqual(await first, { result: 'again later' });
+      assert.equal(await first, 'again later');
       assert.equal(queue.size, 1);
-      const again = submit();
+      const again = submit({ notBefore: 'two' });
       await end(1);
-      assert.deepEqual(await again, { result: 'good' });
+      assert.equal(await again, 'good');
       assert.deepEqual(asked(), ['full one', 'full one,two']);
       assert.equal(queue.size, 0);
     });
@@ -151,34 +162,34 @@ describe('shared/reconcile/queue', () => {
 
     it('and nothing of an event that asked for nothing, so that a failing key takes no room', async () => {
       const { queue, submit, end } = bench();
-      const first = submit({ needless: () => false });
+      const first = submit({ version: 'uid/1' });
       await end(0, 'again later');
       await first;
       assert.equal(queue.size, 0);
     });
   });
 
-  describe('an event that has become needless, like the echo of a pass’s own write', () => {
+  describe('an event that tells of a write of this process', () => {
     it('makes no further pass', async () => {
-      const { queue, submit, end, asked } = bench();
-      let written = false;
+      const { queue, written, submit, end, asked } = bench();
       const first = submit();
-      assert.equal(await submit({ needless: () => written }), 'collapsed');
-      written = true;
+      const echo = submit({ version: 'uid/2' });
+      written.add('uid/2');
       await end(0);
-      assert.deepEqual(await first, { result: 'good' });
+      assert.deepEqual(await Promise.all([first, echo]), ['good', 'collapsed']);
       assert.equal(asked().length, 1);
       assert.equal(queue.size, 0);
     });
 
     it('does not keep others from theirs', async () => {
-      const { submit, end, asked } = bench();
+      const { written, submit, end, asked } = bench();
       const first = submit();
-      await submit({ needless: () => true });
-      await submit({ needless: () => false });
+      void submit({ version: 'uid/2' });
+      const other = submit({ version: 'uid/3' });
+      written.add('uid/2');
       await end(0);
       await end(1);
-      await first;
+      await Promise.all([first, other]);
       assert.equal(asked().length, 2);
     });
   });
@@ -200,12 +211,7 @@ describe('shared/reconcile/queue', () => {
 
   it('forgets nothing, never works twice on one key and never on more than it may, whatever comes when', async () => {
     const event = fc.record(
-      {
-        key: fc.constantFrom('a', 'b', 'c'),
-        full: fc.boolean(),
-        notBefore: fc.boolean(),
-        gone: fc.constantFrom('never', 'before', 'later'),
-      },
+      { key: fc.constantFrom('a', 'b', 'c'), full: fc.boolean(), notBefore: fc.boolean() },
       { noNullPrototype: true },
     );
     const ends = fc.infiniteStream(fc.constantFrom('good', 'good', 'again later', 'throws'));
@@ -220,7 +226,6 @@ interface Event {
   key: string;
   full: boolean;
   notBefore: boolean;
-  gone: 'never' | 'before' | 'later';
 }
 
 interface Asked extends Event {
@@ -236,7 +241,7 @@ async function play(s: fc.Scheduler, limit: number, events: Event[], ends: fc.St
   const passes: { key: string; began: number; ended: number; hints: Hints; good: boolean }[] = [];
   const atWork = new Set<string>();
   const asked: Asked[] = [];
-  const queue = createQueue<Result>(
+  const queue = createQueue<{ end: Result; hints: Hints }>(
     limit,
     async (key, hints) => {
       assert.ok(!atWork.has(key), 'two passes of one key at once');
@@ -250,18 +255,16 @@ async function play(s: fc.Scheduler, limit: number, events: Event[], ends: fc.St
       const end = calm ? 'good' : ends.next().value;
       if (end === 'throws') throw new Error('unforeseen');
       pass.good = end === 'good';
-      return end as Result;
+      return { end: end as Result, hints };
     },
-    (result) => result === 'again later',
+    ({ end, hints }) => (end === 'again later' ? hints : undefined),
+    () => false,
   );
 
   const submit = async (event: Event, id: string): Promise<void> => {
-    const sender = new AbortController();
-    if (event.gone === 'before') sender.abort();
-    if (event.gone === 'later') void s.schedule(Promise.resolve(), `sender of ${id} goes`).then(() => sender.abort());
     const one: Asked = { ...event, id, at: time++ };
     asked.push(one);
-    const request = { signal: sender.signal, ...(event.full && { full: true }), ...(event.notBefore && { notBefore: id }) };
+    const request = { ...(event.full && { full: true }), ...(event.notBefore && { notBefore: id }) };
     const outcome = await queue.submit(event.key, request).catch((error: Error) => assert.equal(error.message, 'unforeseen'));
     one.collapsed = outcome === 'collapsed';
   };
@@ -275,9 +278,7 @@ async function play(s: fc.Scheduler, limit: number, events: Event[], ends: fc.St
     assert.ok(seenTo, `${one.id} was answered, and no pass came after it`);
   }
   calm = true;
-  const last = [...new Set(events.map(({ key }) => key))].map((key) =>
-    submit({ key, full: false, notBefore: false, gone: 'never' }, `last ${key}`),
-  );
+  const last = [...new Set(events.map(({ key }) => key))].map((key) => submit({ key, full: false, notBefore: false }, `last ${key}`));
   await s.waitFor(Promise.all(last));
   for (const one of asked) {
     const served = passes.some(

@@ -10,7 +10,7 @@ import { account, definition, groupAccount, policy, told, user } from './example
 const OURS: Owner = { who: 'self', origin: 'created', marked: true };
 const NOBODYS: Owner = { who: 'nobody' };
 const KEY: PasswordKey = { id: 'key', key: Buffer.alloc(32) };
-const MARK = { name: 'k8s-owner', value: ['v1;main;team/alice;created'] };
+const MARK = { name: 'k8s-owner', value: ['v2;main;team/alice;created;uid-team-alice'] };
 const SET: Step = { do: 'setPassword', password: 'correct horse', key: KEY };
 const password: Observed['password'] = { state: { ok: true, password: 'correct horse', watched: true }, key: KEY };
 const NO_PASSWORD = { passwordPolicy: 'Ignore' } as const;
@@ -143,7 +143,7 @@ describe('functions/user/plan', () => {
       const resource = user({ metadata: { namespace: 'admins' }, spec: NO_PASSWORD });
       const made = planned({ resource, observed: { account: account(), owner: NOBODYS } });
       assert.ok('steps' in made);
-      const mark = { name: 'k8s-owner', value: ['v1;main;admins/alice;adopted'] };
+      const mark = { name: 'k8s-owner', value: ['v2;main;admins/alice;adopted;uid-admins-alice'] };
       assert.deepEqual(made.steps, [{ do: 'update', change: { insertAttributes: [mark] }, origin: 'adopted' }]);
       assert.deepEqual(made.keep, { uuid: 'uuid-alice', origin: 'adopted' });
     });

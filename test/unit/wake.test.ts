@@ -58,13 +58,13 @@ describe('shared/reconcile/wake', () => {
     ]);
   });
 
-  it('who could not have a name that is freed goes on, but neither its owner nor who has another', async () => {
+  it('everybody else who declares a name that is freed looks again, also who seems to have it already', async () => {
     const self = user();
     const others = [user({ metadata: { name: 'al' }, status: waiting }), user({ metadata: { name: 'ally' }, status: ready })];
     const { io, asked } = bench({ users: [self, ...others] });
     assert.deepEqual(
       (await contenders(io, self, 'alice')).map(({ name }) => name),
-      ['al'],
+      ['al', 'ally'],
     );
     assert.deepEqual(asked, [['LldapUser', 'alice']]);
   });
@@ -98,9 +98,9 @@ describe('shared/reconcile/wake', () => {
     it('that cannot be found is none either', async () => {
       const { io, lines } = bench();
       await wake(io, async () => {
-        throw new KubeError(403, 'lldapmemberships is forbidden');
+        throw new KubeError(403, 'lldapmemberships is forbidden', 'Forbidden');
       });
-      assert.match(lines.join(''), /lldapmemberships is forbidden/);
+      assert.match(lines.join(''), /"reason":"HTTP 403 Forbidden"/);
     });
 
     it('that nobody foresaw to fail fails', async () => {

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import type { KubeRequest } from '../../shared/kube/connection.ts';
+import type { LldapUserSpec } from '../../shared/kube/resources.ts';
+import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
+import { type Harness, startHarness } from './harness.ts';
+
+/** lldap has no preconditions: an account may be replaced by another resource's between the operator's read and its write. */
+describe('An account that is replaced while a resource is reconciled', () => {
+  let h: Harness;
+  let other: string;
+
+  before(async function () {
+    this.timeout(CLUSTER_TIMEOUT_MS);
+    h = await startHarness();
+    other = await h.cluster.createNamespace('tenant');
+    await h.startup();
+  });
+  afterEach(() => {
+    h.interfere = async () => {};
+    h.posted.reconcile = [];
+    h.posted.requeue = [];
+  });
+  after(() => h.close());
+
+  const managed = async (username: string, namespace: string, password: string): Promise<LldapUserSpec> => {
+    await h.secret(username, { password }, { namespace });
+    return { username, email: `${username}@${namespace}.example.com`, passwordSecretRef: { name: username, key: 'password' } };
+  };
+  const seen = async (username: string) => (await h.lldap.users()).find(({ id }) => id === username) ?? assert.fail('not there');
+
+  /** At the first request that fits, the account becomes one that the resource of this name in `other` has just created. */
+  const replaceAt = (username: string, fits: (request: KubeRequest) => boolean) => {
+    let isDone = false;
+    h.interfere = async (by, request) => {
+      if (isDone || by === 'startup' || !fits(request)) return;
+      isDone = true;
+      const mark = await h.mark('LldapUser', username, 'created', other);
+      const user = `{id: "${username}", email: "${username}@${other}.example.com", attributes: [{name: "k8s-owner", value: ["${mark}"]}]}`;
+      await h.lldap.edit(`mutation { deleteUser(userId: "${username}") { ok } }`);
+      await h.lldap.edit(`mutation { createUser(user: ${user}) { id } }`);
+    };
+  };
+  const isSecret = ({ method, path }: KubeRequest) => method === 'GET' && path.includes('/secrets/');
+  const isStatus = ({ method, path }: KubeRequest) => method === 'PATCH' && path.includes('/status');
+  const asked = () => h.posted.reconcile.map(({ target }) => `${target.kind} ${target.namespace}/${target.name}`);
+
+  it('a tenant who creates the account anew during its join of lldap_admin is taken out again, and the membership waits', async () => {
+    await h.create('LldapUser', 'root', await managed('root', h.operatorNamespace, 'the password of root'), {
+      namespace: h.operatorNamespace,
+    });
+    await h.reconcile('LldapUser', 'root', { namespace: h.operatorNamespace });
+    await h.create('LldapUser', 'root', await managed('root', other, 'the password of a tenant'), { namespace: other });
+    await h.create('LldapMembership', 'root', { userName: 'root', groupName: 'lldap_admin' }, { namespace: h.operatorNamespace });
+    replaceAt('root', isStatus);
+    const report = await h.reconcile('LldapMembership', 'root', { namespace: h.operatorNamespace });
+    assert.equal(report.reason, 'UserNotPrivileged');
+    assert.deepEqual((await seen('root')).groups, []);
+    assert.equal((await h.get('LldapMembership', 'root', h.operatorNamespace)).status?.joining, undefined);
+  });
+
+  it('a tenant is taken out by the next reconcile if the process died during the join, which the sweep asks for', async () => {
+    await h.create('LldapUser', 'died', await managed('died', h.operatorNamespace, 'the password of died'), {
+      namespace: h.operatorNamespace,
+    });
+    await h.reconcile('LldapUser', 'died', { namespace: h.operatorNamespace });
+    await h.create('LldapUser', 'died', await managed('died', other, 'the password of a tenant'), { namespace: other });
+    await h.create('LldapMembership', 'died', { userName: 'died', groupName: 'lldap_admin' }, { namespace: h.operatorNamespace });
+    replaceAt('died', isStatus);
+    // All that the process would have done after the join gets no answer.
+    const process = h.another();
+    const replace = h.interfere;
+    let writes = 0;
+    h.interfere = async (by, request) => {
+      if (by === 'membership' && isStatus(request) && writes++ > 0) throw new Error('the process is no more');
+      await replace(by, request);
+      if (by === 'membership' && isStatus(request))
+        await h.lldap.fault({ kind: 'status', status: 503, only: { operation: 'user', id: 'died' } });
+    };
+    await assert.rejects(h.reconcile('LldapMembership', 'died', { namespace: h.operatorNamespace, by: process }), /the process is no more/);
+    await h.lldap.heal();
+    h.interfere = async () => {};
+    assert.deepEqual((await seen('died')).groups, ['lldap_admin']);
+    await h.restart();
+    h.posted.reconcile = [];
+    await h.startup();
+    await h.settle();
+    assert.deepEqual((await seen('died')).groups, []);
+    assert.equal((await h.ready('LldapMembership', 'died', h.operatorNamespace)).reason, 'UserNotPrivileged');
+  });
+
+  it('a password that reached it logs nobody in, and its owner is asked to set its own', async () => {
+    await h.create('LldapUser', 'rotated', await managed('rotated', h.namespace, 'the first of ours'));
+    await h.reconcile('LldapUser', 'rotated');
+    await h.create('LldapUser', 'rotated', await managed('rotated', other, 'the password of theirs'), { namespace: other });
+    await h.reconcile('LldapUser', 'rotated', { namespace: other });
+    await h.secret('rotated', { password: 'the second of ours' });
+    h.posted.reconcile = [];
+    replaceAt('rotated', isSecret);
+    const report = await h.reconcile('LldapUser', 'rotated');
+    assert.equal(report.ready, false);
+    assert.equal(await h.lldap.check('rotated', 'the second of ours'), false);
+    assert.deepEqual(asked(), [`LldapUser ${other}/rotated`]);
+    await h.settle();
+    assert.equal(await h.lldap.check('rotated', 'the password of theirs'), true);
+    assert.equal((await h.reconcile('LldapUser', 'rotated')).reason, 'Conflict');
+    assert.equal((await h.ready('LldapUser', 'rotated', other)).status, 'True');
+  });
+
+  it('an edit that reached it is set right by its owner, who keeps it', async () => {
+    await h.create('LldapUser', 'edited', await managed('edited', h.namespace, 'the password of ours'));
+    await h.reconcile('LldapUser', 'edited');
+    await h.create(
+      'LldapUser',
+      'edited',
+      { ...(await managed('edited', other, 'the password of theirs')), firstName: '' },
+      { namespace: other },
+    );
+    await h.reconcile('LldapUser', 'edited', { namespace: other });
+    await h.lldap.edit('mutation { updateUser(user: {id: "edited", removeAttributes: ["k8s-owner"]}) { ok } }');
+    await h.edit('LldapUser', 'edited', { spec: { email: 'changed@example.com', firstName: 'Ours' } });
+    h.posted.reconcile = [];
+    replaceAt('edited', isSecret);
+    assert.equal((await h.reconcile('LldapUser', 'edited')).ready, false);
+    // What was written to it names no owner any more; the resource that created it records it.
+    const { uuid } = await seen('edited');
+    await h.editStatus('LldapUser', 'edited', { uuid, origin: 'created' }, other);
+    assert.deepEqual(asked(), [`LldapUser ${other}/edited`]);
+    await h.settle();
+    const { email, attributes } = await seen('edited');
+    assert.deepEqual([email, attributes.first_name], [`edited@${other}.example.com`, undefined]);
+    assert.deepEqual(attributes['k8s-owner'], [await h.mark('LldapUser', 'edited', 'created', other)]);
+    assert.equal((await h.reconcile('LldapUser', 'edited')).reason, 'Conflict');
+  });
+
+  it('what somebody deleted in lldap is made again by its own resource, which a membership that misses it asks', async () => {
+    await h.create('LldapUser', 'lost', await managed('lost', h.namespace, 'the password of lost'));
+    await h.create('LldapGroup', 'lost', { displayName: 'Lost' });
+    await h.reconcile('LldapUser', 'lost');
+    await h.reconcile('LldapGroup', 'lost');
+    const { groupId } = (await h.get('LldapGroup', 'lost')).status ?? {};
+    await h.lldap.edit(`mutation { deleteUser(userId: "lost") { ok } }`);
+    await h.lldap.edit(`mutation { deleteGroup(groupId: ${groupId}) { ok } }`);
+    await h.create('LldapMembership', 'lost', { userName: 'lost', groupName: 'Lost' });
+    h.posted.reconcile = [];
+    const report = await h.reconcile('LldapMembership', 'lost');
+    assert.deepEqual([report.reason, asked()], ['DependencyNotReady', [`LldapUser ${h.namespace}/lost`, `LldapGroup ${h.namespace}/lost`]]);
+    assert.match(
+      report.message ?? '',
+      /lldap no longer has what the LldapUser .*\/lost declares; that resource was asked to create it again\./,
+    );
+    await h.settle();
+    assert.equal((await h.ready('LldapMembership', 'lost')).status, 'True');
+  });
+});

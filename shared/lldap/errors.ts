@@ -15,8 +15,11 @@ export interface Sent {
   texts?: readonly string[];
 }
 
+/** Expressions have at most one unbounded repetition, and are anchored if they have one: whoever writes the text, its length alone costs time. */
 interface Rule {
   text: RegExp;
+  /** What must come somewhere after `text`. */
+  about?: RegExp;
   kind: LldapErrorKind;
   /** For people; `$1` is what the pattern caught. */
   message: string;
@@ -27,8 +30,12 @@ interface Rule {
 
 const NAME = '([^`\'"\\s]{1,64})';
 const DATABASE = '^Database (?:transaction )?error: .*';
-const UNIQUE = `${DATABASE}(?:UNIQUE constraint failed:|violates unique constraint|Duplicate entry .* for key).*`;
-const FOREIGN_KEY = `${DATABASE}(?:FOREIGN KEY constraint failed|violates foreign key constraint|foreign key constraint fails)`;
+/** The name of the constraint follows; MySQL puts the value that is there already before it. */
+const UNIQUE = new RegExp(`${DATABASE}(?:UNIQUE constraint failed:|violates unique constraint|' for key ')`, 's');
+const FOREIGN_KEY = new RegExp(
+  `${DATABASE}(?:FOREIGN KEY constraint failed|violates foreign key constraint|foreign key constraint fails)`,
+  's',
+);
 
 const RULES: readonly Rule[] = [
   {
@@ -46,20 +53,16 @@ const RULES: readonly Rule[] = [
   // Reads, deletions and removals say "not found"; updates say that no record was updated; joins break a foreign key.
   { text: /^Entity not found/, kind: 'notFound', message: 'lldap does not have it' },
   { text: /^Database error: .*None of the records are updated/, kind: 'notFound', message: 'lldap does not have it' },
-  { text: new RegExp(`${FOREIGN_KEY}.*MembershipUser`, 's'), kind: 'notFound', message: 'lldap does not have the user' },
-  { text: new RegExp(`${FOREIGN_KEY}.*MembershipGroup`, 's'), kind: 'notFound', message: 'lldap does not have the group' },
-  { text: new RegExp(FOREIGN_KEY, 's'), kind: 'notFound', message: 'lldap does not have the user or the group' },
+  { text: FOREIGN_KEY, about: /MembershipUser/, kind: 'notFound', message: 'lldap does not have the user' },
+  { text: FOREIGN_KEY, about: /MembershipGroup/, kind: 'notFound', message: 'lldap does not have the group' },
+  { text: FOREIGN_KEY, kind: 'notFound', message: 'lldap does not have the user or the group' },
 
-  { text: new RegExp(`${UNIQUE}email`, 's'), kind: 'exists', message: 'another user in lldap has the e-mail address' },
-  {
-    text: new RegExp(`${UNIQUE}(?:users\\.user_id|users_pkey|users\\.PRIMARY)`, 's'),
-    kind: 'exists',
-    message: 'lldap has a user of this id',
-  },
-  { text: new RegExp(`${UNIQUE}memberships`, 's'), kind: 'exists', message: 'the user is a member already' },
-  { text: new RegExp(`${UNIQUE}attribute_schema`, 's'), kind: 'exists', message: 'lldap has an attribute of this name' },
-  { text: new RegExp(`${UNIQUE}(?:groups?[._-]|lowercase_display_name)`, 's'), kind: 'exists', message: 'lldap has a group of this name' },
-  { text: new RegExp(UNIQUE, 's'), kind: 'exists', message: 'lldap has it already' },
+  { text: UNIQUE, about: /email/, kind: 'exists', message: 'another user in lldap has the e-mail address' },
+  { text: UNIQUE, about: /users\.user_id|users_pkey|users\.PRIMARY/, kind: 'exists', message: 'lldap has a user of this id' },
+  { text: UNIQUE, about: /memberships/, kind: 'exists', message: 'the user is a member already' },
+  { text: UNIQUE, about: /attribute_schema/, kind: 'exists', message: 'lldap has an attribute of this name' },
+  { text: UNIQUE, about: /groups?[._-]|lowercase_display_name/, kind: 'exists', message: 'lldap has a group of this name' },
+  { text: UNIQUE, kind: 'exists', message: 'lldap has it already' },
 
   {
     text: new RegExp(`^While deserializing attribute ${NAME}`),
@@ -144,11 +147,15 @@ const RULES: readonly Rule[] = [
   },
 ];
 
+/** No text of lldap's own is longer; what follows is a value that it repeats. */
+const LOOKED_AT = 1000;
+
 /** From the message of a GraphQL execution error. */
-export function textError(text: string, sent: Sent): LldapError {
+export function textError(message: string, sent: Sent): LldapError {
+  const text = message.slice(0, LOOKED_AT);
   for (const rule of RULES) {
     const match = rule.text.exec(text);
-    if (match === null) continue;
+    if (match === null || rule.about?.test(text.slice(match[0].length)) === false) continue;
     const name = match[1] ?? '';
     const attribute = rule.named === true ? name : rule.attribute;
     return new LldapError(
@@ -189,12 +196,11 @@ export function answerError(what: string, sent: Sent): LldapError {
 }
 
 const EXCERPT = 200;
-const LOOKED_AT = 2000;
 
 /** As much of an unknown text as may be shown: without what the request said, without control characters, cut. */
 function excerpt(text: string, texts: readonly string[]): string {
   // What comes after "Got:" is the request's variables, in lldap's own notation.
-  let shown = text.slice(0, LOOKED_AT).replace(/\bGot:.*$/s, 'Got: …');
+  let shown = text.replace(/\bGot:.*$/s, 'Got: …');
   for (const echo of texts.filter(({ length }) => length > 3 && length <= LOOKED_AT).sort((a, b) => b.length - a.length)) {
     shown = shown.replaceAll(echo, '…').replaceAll(JSON.stringify(echo).slice(1, -1), '…');
   }

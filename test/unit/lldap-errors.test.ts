@@ -13,77 +13,78 @@ const duplicate = (constraint: string) => postgres(`duplicate key value violates
 const foreignKey = (constraint: string) =>
   inTransaction(postgres(`insert or update on table "memberships" violates foreign key constraint "${constraint}"`));
 
-describe('what lldap says becomes a kind of error', () => {
-  const texts: [text: string, kind: LldapErrorKind, message: RegExp, attribute?: string][] = [
-    [sqlite('(code: 1555) UNIQUE constraint failed: users.user_id'), 'exists', /user of this id/],
-    [duplicate('users_pkey'), 'exists', /user of this id/],
-    [mysql("1062 (23000): Duplicate entry 'bob' for key 'users.PRIMARY'"), 'exists', /user of this id/],
-    [mysql("1062 (23000): Duplicate entry 'email' for key 'users.PRIMARY'"), 'exists', /user of this id/],
-    [sqlite('(code: 2067) UNIQUE constraint failed: users.lowercase_email'), 'exists', /e-mail/],
-    [duplicate('unique-user-lower-email'), 'exists', /e-mail/],
-    [duplicate('unique-user-email'), 'exists', /e-mail/],
-    [mysql("1062 (23000): Duplicate entry 'b@x' for key 'users.unique-user-email'"), 'exists', /e-mail/],
-    [sqlite('(code: 2067) UNIQUE constraint failed: groups.lowercase_display_name'), 'exists', /group of this name/],
-    [duplicate('unique-group-id'), 'exists', /group of this name/],
-    [duplicate('groups_display_name_key'), 'exists', /group of this name/],
-    [mysql("1062 (23000): Duplicate entry 'x' for key 'groups.display_name'"), 'exists', /group of this name/],
-    [inTransaction(sqlite('(code: 2067) UNIQUE constraint failed: memberships.user_id, memberships.group_id')), 'exists', /member already/],
-    [inTransaction(duplicate('unique-memberships')), 'exists', /member already/],
-    [sqlite('(code: 1555) UNIQUE constraint failed: user_attribute_schema.user_attribute_schema_name'), 'exists', /attribute of this name/],
-    [duplicate('group_attribute_schema_pkey'), 'exists', /attribute of this name/],
-    [mysql("1062 (23000): Duplicate entry 'x' for key 'PRIMARY'"), 'exists', /already/],
+const TEXTS: [text: string, kind: LldapErrorKind, message: RegExp, attribute?: string][] = [
+  [sqlite('(code: 1555) UNIQUE constraint failed: users.user_id'), 'exists', /user of this id/],
+  [duplicate('users_pkey'), 'exists', /user of this id/],
+  [mysql("1062 (23000): Duplicate entry 'bob' for key 'users.PRIMARY'"), 'exists', /user of this id/],
+  [mysql("1062 (23000): Duplicate entry 'email' for key 'users.PRIMARY'"), 'exists', /user of this id/],
+  [sqlite('(code: 2067) UNIQUE constraint failed: users.lowercase_email'), 'exists', /e-mail/],
+  [duplicate('unique-user-lower-email'), 'exists', /e-mail/],
+  [duplicate('unique-user-email'), 'exists', /e-mail/],
+  [mysql("1062 (23000): Duplicate entry 'b@x' for key 'users.unique-user-email'"), 'exists', /e-mail/],
+  [sqlite('(code: 2067) UNIQUE constraint failed: groups.lowercase_display_name'), 'exists', /group of this name/],
+  [duplicate('unique-group-id'), 'exists', /group of this name/],
+  [duplicate('groups_display_name_key'), 'exists', /group of this name/],
+  [mysql("1062 (23000): Duplicate entry 'x' for key 'groups.display_name'"), 'exists', /group of this name/],
+  [inTransaction(sqlite('(code: 2067) UNIQUE constraint failed: memberships.user_id, memberships.group_id')), 'exists', /member already/],
+  [inTransaction(duplicate('unique-memberships')), 'exists', /member already/],
+  [sqlite('(code: 1555) UNIQUE constraint failed: user_attribute_schema.user_attribute_schema_name'), 'exists', /attribute of this name/],
+  [duplicate('group_attribute_schema_pkey'), 'exists', /attribute of this name/],
+  [mysql("1062 (23000): Duplicate entry 'x' for key 'PRIMARY'"), 'exists', /already/],
 
-    ['Entity not found: `nosuch`', 'notFound', /does not have it/],
-    ["Entity not found: `No such user: 'x'`", 'notFound', /does not have it/],
-    ["Entity not found: `No such membership: 'u' -> 4`", 'notFound', /does not have it/],
-    ['Database error: `None of the records are updated`', 'notFound', /does not have it/],
-    [inTransaction(sqlite('(code: 787) FOREIGN KEY constraint failed')), 'notFound', /the user or the group/],
-    [foreignKey('MembershipUserForeignKey'), 'notFound', /the user$/],
-    [foreignKey('MembershipGroupForeignKey'), 'notFound', /the group$/],
-    [
-      inTransaction(
-        mysql(
-          '1452 (23000): Cannot add or update a child row: a foreign key constraint fails (`l`.`memberships`, CONSTRAINT `MembershipUserForeignKey` FOREIGN KEY (`user_id`))',
-        ),
+  ['Entity not found: `nosuch`', 'notFound', /does not have it/],
+  ["Entity not found: `No such user: 'x'`", 'notFound', /does not have it/],
+  ["Entity not found: `No such membership: 'u' -> 4`", 'notFound', /does not have it/],
+  ['Database error: `None of the records are updated`', 'notFound', /does not have it/],
+  [inTransaction(sqlite('(code: 787) FOREIGN KEY constraint failed')), 'notFound', /the user or the group/],
+  [foreignKey('MembershipUserForeignKey'), 'notFound', /the user$/],
+  [foreignKey('MembershipGroupForeignKey'), 'notFound', /the group$/],
+  [
+    inTransaction(
+      mysql(
+        '1452 (23000): Cannot add or update a child row: a foreign key constraint fails (`l`.`memberships`, CONSTRAINT `MembershipUserForeignKey` FOREIGN KEY (`user_id`))',
       ),
-      'notFound',
-      /the user$/,
-    ],
+    ),
+    'notFound',
+    /the user$/,
+  ],
 
-    ['While deserializing attribute birthday', 'refused', /value of attribute birthday/, 'birthday'],
-    ['Email is required when creating a new user', 'refused', /e-mail/, 'mail'],
-    ['Cannot create attribute with invalid name. Valid characters: a-z. Invalid chars found: _', 'refused', /name of the attribute/],
-    ["Internal error: `A user attribute 'x' already exists with type Integer, …`", 'refused', /another type/, 'x'],
-    [postgres('value too long for type character varying(255)'), 'refused', /too long/],
-    [mysql("1406 (22001): Data too long for column 'display_name' at row 1"), 'refused', /too long/],
-    [postgres('invalid byte sequence for encoding "UTF8": 0x00'), 'refused', /character/],
-    ['Equality not supported for list fields', 'refused', /list/],
+  ['While deserializing attribute birthday', 'refused', /value of attribute birthday/, 'birthday'],
+  ['Email is required when creating a new user', 'refused', /e-mail/, 'mail'],
+  ['Cannot create attribute with invalid name. Valid characters: a-z. Invalid chars found: _', 'refused', /name of the attribute/],
+  ["Internal error: `A user attribute 'x' already exists with type Integer, …`", 'refused', /another type/, 'x'],
+  [postgres('value too long for type character varying(255)'), 'refused', /too long/],
+  [mysql("1406 (22001): Data too long for column 'display_name' at row 1"), 'refused', /too long/],
+  [postgres('invalid byte sequence for encoding "UTF8": 0x00'), 'refused', /character/],
+  ['Equality not supported for list fields', 'refused', /list/],
 
-    ['Attribute nope is not defined in the schema', 'undefinedAttribute', /no attribute nope/, 'nope'],
-    ["Internal error: `User attribute name nope doesn't exist in the schema, …`", 'undefinedAttribute', /no attribute nope/, 'nope'],
-    ["Internal error: `Group attribute name nope doesn't exist in the schema, …`", 'undefinedAttribute', /no attribute nope/, 'nope'],
-    ['Unknown request filter: k8s-owner', 'undefinedAttribute', /no attribute k8s-owner/, 'k8s-owner'],
+  ['Attribute nope is not defined in the schema', 'undefinedAttribute', /no attribute nope/, 'nope'],
+  ["Internal error: `User attribute name nope doesn't exist in the schema, …`", 'undefinedAttribute', /no attribute nope/, 'nope'],
+  ["Internal error: `Group attribute name nope doesn't exist in the schema, …`", 'undefinedAttribute', /no attribute nope/, 'nope'],
+  ['Unknown request filter: k8s-owner', 'undefinedAttribute', /no attribute k8s-owner/, 'k8s-owner'],
 
-    ['Permission denied: Attribute uuid is read-only', 'protected', /read-only/, 'uuid'],
-    ['Permission denied: Attribute avatar cannot be deleted', 'protected', /cannot be deleted/, 'avatar'],
-    ['Cannot delete current user', 'protected', /own account/],
-    ['Cannot remove admin rights for current user', 'protected', /own account/],
-    ['Cannot delete admin group', 'protected', /lldap_admin/],
-    ['Cannot change lldap_admin group name', 'protected', /lldap_admin/],
+  ['Permission denied: Attribute uuid is read-only', 'protected', /read-only/, 'uuid'],
+  ['Permission denied: Attribute avatar cannot be deleted', 'protected', /cannot be deleted/, 'avatar'],
+  ['Cannot delete current user', 'protected', /own account/],
+  ['Cannot remove admin rights for current user', 'protected', /own account/],
+  ['Cannot delete admin group', 'protected', /lldap_admin/],
+  ['Cannot change lldap_admin group name', 'protected', /lldap_admin/],
 
-    ['Unauthorized user creation', 'unauthorized', /lldap_admin/],
-    ['Permission denied: Attribute x is not editable by regular users', 'unauthorized', /lldap_admin/, 'x'],
+  ['Unauthorized user creation', 'unauthorized', /lldap_admin/],
+  ['Permission denied: Attribute x is not editable by regular users', 'unauthorized', /lldap_admin/, 'x'],
 
-    [postgres('(code: 5) database is locked'), 'unavailable', /locked/],
-    [mysql('1213 (40001): Deadlock found when trying to get lock; try restarting transaction'), 'unavailable', /locked/],
-    ['Database error: `Failed to acquire connection from pool: Connection pool timed out`', 'unavailable', /no connection to its database/],
-    [sqlite('(code: 8) attempt to write a readonly database'), 'unavailable', /cannot be written/],
+  [postgres('(code: 5) database is locked'), 'unavailable', /locked/],
+  [mysql('1213 (40001): Deadlock found when trying to get lock; try restarting transaction'), 'unavailable', /locked/],
+  ['Database error: `Failed to acquire connection from pool: Connection pool timed out`', 'unavailable', /no connection to its database/],
+  [sqlite('(code: 8) attempt to write a readonly database'), 'unavailable', /cannot be written/],
 
-    ['Something new', 'unforeseen', /Something new/],
-    // A name that looks like another error stays what it is.
-    ["Entity not found: `No such user: 'unique constraint failed: users.user_id'`", 'notFound', /does not have it/],
-  ];
-  for (const [text, kind, message, attribute] of texts) {
+  ['Something new', 'unforeseen', /Something new/],
+  // A name that looks like another error stays what it is.
+  ["Entity not found: `No such user: 'unique constraint failed: users.user_id'`", 'notFound', /does not have it/],
+];
+
+describe('what lldap says becomes a kind of error', () => {
+  for (const [text, kind, message, attribute] of TEXTS) {
     it(`${text.slice(0, 140)} → ${kind}`, () => {
       const error = textError(text, { mutation: true });
       assert.deepEqual([error.kind, error.attribute], [kind, attribute]);
@@ -148,6 +149,32 @@ describe('what lldap says becomes a kind of error', () => {
       assert.deepEqual([error.kind, error.outcomeUnknown], [kind, outcomeUnknown]);
     });
   }
+});
+
+describe('a text of any length', () => {
+  const NEUTRAL = [' ', 'a', '\n', "'", '`'];
+  const HOSTILE = [...TEXTS.map(([text]) => text), 'Got: ', "Duplicate entry 'x' for key 'y'", 'Database error: `'];
+  const long = (part: string, length: number) => part.repeat(Math.ceil(length / part.length));
+  /** Ends only where the time grows no faster than the text. */
+  const read = (text: string, padding: string) => {
+    const sent = { mutation: true, texts: [padding.slice(0, 1000)] };
+    for (const space of [/^/, / /, / (?=[^ ]*$)/])
+      textError(
+        text.replace(space, () => ` ${padding} `),
+        sent,
+      );
+    return textError(text + padding, sent).kind;
+  };
+
+  it('is understood by its start', () => {
+    for (const part of NEUTRAL) for (const [text, kind] of TEXTS) assert.equal(read(text, long(part, 10_000)), kind, text);
+  });
+
+  it('is gone through once, whatever is repeated before it, in it and behind it', function () {
+    this.timeout(600_000);
+    for (const part of HOSTILE) for (const [text] of TEXTS) read(text, long(part, 10_000));
+    for (const [text] of TEXTS) read(text, long(text, 10_000_000));
+  });
 });
 
 describe('a text that the operator does not know', () => {

@@ -4,7 +4,7 @@ import { MARK_ATTRIBUTE } from '../../shared/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
 import { type Failure, taken } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
-import { formatMark, type Origin } from '../../shared/reconcile/mark.ts';
+import { attribute, formatMark, type Origin } from '../../shared/reconcile/mark.ts';
 import { foldId } from '../../shared/reconcile/names.ts';
 import { markFor, type Owner, type Policy, refusePrivilegedAccount, standing } from '../../shared/reconcile/standing.ts';
 import { decidePassword, type PasswordObserved, type PasswordStep, passwordFinding } from './password.ts';
@@ -77,7 +77,13 @@ function emailTaken({ spec }: LldapUser, { account, emailHolder }: Observed): Fa
   );
 }
 
-const FIELDS = ['email', 'displayName', 'firstName', 'lastName'] as const;
+/** Read as attributes: some versions of lldap answer empty fields for attributes that are set. */
+const FIELDS = [
+  ['email', 'mail'],
+  ['displayName', 'display_name'],
+  ['firstName', 'first_name'],
+  ['lastName', 'last_name'],
+] as const;
 
 /** The one update that makes lldap hold what the spec names; undefined when it does. */
 function differences(
@@ -87,9 +93,9 @@ function differences(
   mark: string | undefined,
 ): AccountChange | undefined {
   const change: AccountChange = {};
-  for (const field of FIELDS) {
+  for (const [field, name] of FIELDS) {
     const want = spec[field];
-    if (want !== undefined && want !== account[field]) change[field] = want;
+    if (want !== undefined && want !== (attribute(account, name) ?? '')) change[field] = want;
   }
   const { insertAttributes, removeAttributes } = diffAttributes(spec.attributes ?? [], account.attributes, definitions);
   const inserted = mark === undefined ? insertAttributes : [...insertAttributes, { name: MARK_ATTRIBUTE, value: [mark] }];

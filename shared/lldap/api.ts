@@ -8,16 +8,13 @@ export interface LldapGroupRef {
   displayName: string;
 }
 
-/** A user as lldap has it. An attribute that is not stored is absent; fields that are not set are `''`. */
+/** A user as lldap has it. An attribute that is not stored is absent. */
 export interface LldapAccount {
   /** ASCII lower case. */
   id: string;
   email: string;
-  displayName: string;
-  firstName: string;
-  lastName: string;
   uuid: string;
-  /** All attributes, built-in ones (`creation_date`, `password_modified_date`, …) among them. */
+  /** All attributes, built-in ones (`mail`, `first_name`, `creation_date`, …) among them. */
   attributes: AttributeValue[];
   groups: LldapGroupRef[];
 }

@@ -24,7 +24,7 @@ export type GroupResult = ResultOf<'isGroupAnswer'>;
 export type DefinitionResult = ResultOf<'isSchemaAnswer'>['userSchema']['attributes'][number];
 
 // A user's groups come with their built-in attributes only, so their attributes are not asked for.
-const USER = '{ id email displayName firstName lastName uuid attributes { name value } groups { id uuid displayName } }';
+const USER = '{ id email uuid attributes { name value } groups { id uuid displayName } }';
 const GROUP = '{ id uuid displayName attributes { name value } }';
 const DEFINITIONS = '{ attributes { name attributeType isList isVisible isEditable isHardcoded isReadonly } }';
 const SUCCESS = '{ ok }';

@@ -14,9 +14,6 @@ interface Group {
 interface User {
   id: string;
   email: string;
-  displayName: string;
-  firstName: string;
-  lastName: string;
   uuid: string;
   attributes: Attribute[];
   groups: Group[];
@@ -75,9 +72,6 @@ const group = object({ ...groupFields, attributes });
 const user = object({
   id: name,
   email: name,
-  displayName: name,
-  firstName: name,
-  lastName: name,
   uuid,
   attributes,
   groups: list(object(groupFields)),

@@ -80,18 +80,10 @@ export function condition(type: string, status: Condition['status'], reason = 'R
 
 export const READY = condition('Ready', 'True');
 
-export function account(over: Partial<LldapAccount> = {}): LldapAccount {
-  return {
-    id: 'alice',
-    email: 'alice@example.com',
-    displayName: '',
-    firstName: '',
-    lastName: '',
-    uuid: 'uuid-alice',
-    attributes: [],
-    groups: [],
-    ...over,
-  };
+/** With its e-mail among the attributes, as lldap has it. */
+export function account({ attributes = [], ...over }: Partial<LldapAccount> = {}): LldapAccount {
+  const made = { id: 'alice', email: 'alice@example.com', uuid: 'uuid-alice', groups: [], ...over };
+  return { ...made, attributes: [{ name: 'mail', value: [made.email] }, ...attributes] };
 }
 
 export function groupAccount(over: Partial<LldapGroupAccount> = {}): LldapGroupAccount {

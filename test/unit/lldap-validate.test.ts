@@ -5,9 +5,6 @@ import * as compiled from '../../shared/lldap/validate.ts';
 const account = {
   id: 'bob',
   email: 'bob@example.com',
-  displayName: '',
-  firstName: '',
-  lastName: '',
   uuid: 'u-1',
   attributes: [{ name: 'a', value: ['1', ''] }],
   groups: [{ id: 4, uuid: 'g-4', displayName: 'G' }],

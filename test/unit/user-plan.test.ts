@@ -103,7 +103,14 @@ describe('functions/user/plan', () => {
       });
     });
 
-    const has = account({ displayName: 'A', firstName: 'F', lastName: 'L', attributes: [{ name: 'nick', value: ['Al'] }] });
+    const has = account({
+      attributes: [
+        { name: 'display_name', value: ['A'] },
+        { name: 'first_name', value: ['F'] },
+        { name: 'last_name', value: ['L'] },
+        { name: 'nick', value: ['Al'] },
+      ],
+    });
     const changes: Record<string, [Partial<LldapUserSpec>, LldapAccount, AccountChange]> = {
       'its e-mail, whatever its case': [{ email: 'ALICE@example.com' }, has, { email: 'ALICE@example.com' }],
       'its display name': [{ displayName: 'B' }, has, { displayName: 'B' }],
@@ -117,6 +124,22 @@ describe('functions/user/plan', () => {
       it(`is updated where it differs: ${name}`, () => {
         const resource = user({ spec: { ...NO_PASSWORD, ...spec } });
         assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS } }), [{ do: 'update', change, origin: 'created' }]);
+      });
+    }
+
+    const empty = { displayName: '', firstName: '', lastName: '' };
+    const equal: Record<string, [Partial<LldapUserSpec>, LldapAccount]> = {
+      'that lldap has, although it answers empty fields beside the attributes': [
+        { email: 'alice@example.com', displayName: 'A', firstName: 'F', lastName: 'L' },
+        { ...has, ...empty },
+      ],
+      'that are empty and not set': [empty, account()],
+      'that are empty and stored as an empty text': [{ firstName: '' }, account({ attributes: [{ name: 'first_name', value: [''] }] })],
+    };
+    for (const [name, [spec, found]] of Object.entries(equal)) {
+      it(`is not updated for names ${name}`, () => {
+        const resource = user({ spec: { ...NO_PASSWORD, ...spec } });
+        assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS } }), []);
       });
     }
 
@@ -213,7 +236,7 @@ describe('functions/user/plan', () => {
   });
 
   it('an e-mail that the user has is no other’s, whatever lldap said a moment ago', () => {
-    const found = account({ email: 'ALICE@example.com', displayName: 'B' });
+    const found = account({ email: 'ALICE@example.com' });
     const resource = user({ spec: { ...NO_PASSWORD, email: 'alice@example.com' } });
     const emailHolder = { id: 'bob', owner: 'managed by no resource' };
     assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS, emailHolder } }), [

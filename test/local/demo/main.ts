@@ -73,9 +73,9 @@ async function look(): Promise<void> {
   const { client, passwords, close } = eyes();
   const alice = await client.user('alice');
   if (!alice) throw new Error('lldap has no user alice');
-  const desk = alice.attributes.find((a) => a.name === 'desk')?.value.join();
+  const values = (name: string) => alice.attributes.find((a) => a.name === name)?.value.join();
   narrator.say(
-    `user ${alice.id} <${alice.email}> "${alice.displayName}", desk ${desk}, groups: ${alice.groups.map((g) => g.displayName).join(', ')}`,
+    `user ${alice.id} <${alice.email}> "${values('display_name')}", desk ${values('desk')}, groups: ${alice.groups.map((g) => g.displayName).join(', ')}`,
   );
   await expect(await passwords.verify('alice', FIRST_PASSWORD), 'alice can log in over LDAP with the Secret’s password');
   await close();

@@ -68,7 +68,7 @@ const RULES: readonly Rule[] = [
     text: new RegExp(`^While deserializing attribute ${NAME}`),
     kind: 'refused',
     named: true,
-    message: 'lldap does not accept the value of attribute $1',
+    message: 'it cannot read the value; a picture must be a whole JPEG file',
   },
   {
     text: new RegExp(`^Attribute ${NAME} is not defined in the schema`),

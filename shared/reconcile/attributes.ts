@@ -67,11 +67,14 @@ function meant(value: readonly string[]): string[] {
 const FORMS: Record<AttributeDefinition['type'], string> = {
   String: 'a text',
   Integer: 'a whole number from -9223372036854775808 to 9223372036854775807, in digits',
-  DateTime: 'a time with its zone, like 2026-01-31T12:00:00Z',
-  JpegPhoto: 'a JPEG picture in base64 without line breaks',
+  DateTime: 'a time in the years 0000 to 9999 (UTC) with its zone, like 2026-01-31T12:00:00Z',
+  JpegPhoto: 'a JPEG picture in base64 with its padding and without line breaks',
 };
 
-/** One spelling for each value: lldap returns times in UTC and numbers without zeros. Undefined for what lldap refuses. */
+/**
+ * One spelling for each value: lldap returns times in UTC and numbers without zeros. Undefined for what lldap refuses, and
+ * for what it returns in a form that it does not take.
+ */
 export function canonical(type: AttributeDefinition['type'], value: string): string | undefined {
   switch (type) {
     case 'String':
@@ -81,35 +84,32 @@ export function canonical(type: AttributeDefinition['type'], value: string): str
     case 'DateTime':
       return canonicalTime(value);
     case 'JpegPhoto':
-      return isJpeg(value) ? value : undefined;
+      // Whether the rest can be decoded, only lldap can say.
+      return value.startsWith('/9j/') && Buffer.from(value, 'base64').toString('base64') === value ? value : undefined;
   }
 }
 
 function canonicalInteger(value: string): string | undefined {
-  if (!/^[+-]?\d+$/.test(value)) return undefined;
+  if (!/^[+-]?\d{1,100}$/.test(value)) return undefined;
   const number = BigInt(value.replace(/^\+/, ''));
   return BigInt.asIntN(64, number) === number ? String(number) : undefined;
 }
 
-const TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)$/;
+const TIME = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)$/;
 
-/** JavaScript's dates have milliseconds and no leap seconds, lldap's have nanoseconds and both. */
+/** Zones shift whole minutes; JavaScript's dates have no leap seconds and no nanoseconds, lldap's have both. */
 function canonicalTime(value: string): string | undefined {
-  const [, year, month, day, hour, minute, second, fraction = '', zone = ''] = TIME.exec(value) ?? [];
-  if (!year || Number(second) > 60 || Number(hour) > 23 || Number(minute) > 59) return undefined;
-  const leap = second === '60';
-  const date = new Date(`${year}-${month}-${day}T${hour}:${minute}:${leap ? '59' : second}${zone.toUpperCase()}`);
-  if (Number.isNaN(date.getTime())) return undefined;
-  // Date accepts the 30th of February and means the 2nd of March.
-  const calendar = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
-  calendar.setUTCFullYear(Number(year));
-  if (calendar.getUTCMonth() !== Number(month) - 1 || calendar.getUTCDate() !== Number(day)) return undefined;
-  const seconds = date.getTime() / 1000 + (leap ? 0.5 : 0);
-  return `${seconds}:${fraction.slice(0, 9).padEnd(9, '0')}`;
+  const [, day, minute, second, fraction = '', zone = ''] = TIME.exec(value) ?? [];
+  const [local, utc] = [isoTime(`${day}T${minute}Z`), isoTime(`${day}T${minute}${zone.toUpperCase()}`)];
+  // Date takes the 30th of February for the 1st of March, and 24:00 for the next day.
+  if (!local.startsWith(`${day}T${minute}`) || Number(second) > 60) return undefined;
+  // Where the zone leads out of the years of four digits, lldap returns the year with a sign.
+  return /^\d{4}-/.test(utc) ? `${utc.slice(0, 17)}${second}.${fraction.slice(0, 9).padEnd(9, '0')}` : undefined;
 }
 
-function isJpeg(value: string): boolean {
-  return /^(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(value) && value.startsWith('/9j/');
+function isoTime(text: string): string {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString();
 }
 
 function shorten(value: string): string {

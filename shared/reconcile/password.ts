@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '../kube/objects.ts';
 import { INSTANCE_LABEL } from '../names.ts';
@@ -80,20 +81,12 @@ export function passwordFrom(
         `The Secret ${name} in the namespace ${namespace} has no key ${key}; add it, or correct spec.passwordSecretRef.key.`,
       ),
     );
-  const password = decode(Buffer.from(data, 'base64'));
+  const bytes = Buffer.from(data, 'base64');
   const where = `The password in the Secret ${name}, key ${key},`;
-  if (password === undefined)
-    return no(invalid('RefusedByLldap', `${where} is not UTF-8 text or is longer than ${MAX_BYTES} bytes; change it.`));
+  if (bytes.length > MAX_BYTES) return no(invalid('InvalidValue', `${where} is longer than ${MAX_BYTES} bytes; use a shorter one.`));
+  if (!isUtf8(bytes)) return no(invalid('InvalidValue', `${where} is not UTF-8 text; use one that is.`));
+  const password = bytes.toString();
   if ([...password].length < passwordMinLength)
     return no(invalid('PasswordTooShort', `${where} has fewer than ${passwordMinLength} characters; use a longer one.`));
   return { ok: true, password, watched: secret.metadata.labels?.[INSTANCE_LABEL] === instance };
-}
-
-function decode(bytes: Buffer): string | undefined {
-  if (bytes.length > MAX_BYTES) return undefined;
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -24,7 +24,7 @@ export const REASONS = {
   NotOurs: 'The object in lldap belongs to nobody, or to another installation, and this namespace may not adopt it. A person must decide.',
   Forbidden: 'Only a privileged namespace may do this. A person must decide.',
   Protected: 'lldap’s built-in groups and the operator’s own login are never taken over, renamed or deleted. A person must decide.',
-  InvalidValue: 'An attribute’s value does not fit its type. A person must correct it.',
+  InvalidValue: 'A value in the spec, or the Secret’s password, is not of the form that it must have. A person must correct it.',
   ReadOnlyAttribute: 'lldap keeps this attribute itself. A person must remove it from the spec.',
   SchemaMismatch: 'lldap has the attribute with another definition, which cannot be edited. A person must decide.',
   PasswordTooShort: 'The password is shorter than the installation allows. A person must change the Secret.',

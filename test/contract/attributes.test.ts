@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { JPEG } from '../local/lldap/jpeg.ts';
 import { newAttribute, newGroup, newUser, rejects, useTarget, valuesOf } from './target.ts';
-
-const JPEG =
-  '/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wAALCAABAAEBAREA/8QAFAABAAAAAAAAAAAAAAAAAAAAA//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAIAQEAAD8AN//Z';
 
 describe("lldap's attributes", () => {
   const target = useTarget();
@@ -161,6 +159,11 @@ describe("lldap's attributes", () => {
     [['2024-01-02T23:04:05-05:00'], ['2024-01-03T04:04:05+00:00']],
     [['2016-12-31T23:59:60Z'], ['2016-12-31T23:59:60+00:00']],
     [['0001-01-01T00:00:00Z'], ['0001-01-01T00:00:00+00:00']],
+    [['0000-02-29T00:00:00Z'], ['0000-02-29T00:00:00+00:00']],
+    [['2024-01-02T12:30:60.5+05:30'], ['2024-01-02T07:00:60.500+00:00']],
+    // Which it does not take itself.
+    [['0000-01-01T00:00:00+23:59'], ['-0001-12-31T00:01:00+00:00']],
+    [['9999-12-31T23:59:59-05:00'], ['+10000-01-01T04:59:59+00:00']],
   ]);
   refused('DateTime', [
     ['2024-01-02T03:04:05'],
@@ -171,11 +174,31 @@ describe("lldap's attributes", () => {
     ['1704164645'],
     ['2024-02-30T03:04:05Z'],
     ['10000-01-01T00:00:00Z'],
+    ['+10000-01-01T04:59:59+00:00'],
+    ['-0001-12-31T00:01:00Z'],
+    ['2024-01-02T03:04:05+24:00'],
+    ['2024-01-02T03:04:05.Z'],
   ]);
-  stored('JpegPhoto', false, [[[JPEG], [JPEG]]]);
+  const picture = Buffer.from(JPEG, 'base64');
+  const cut = (bytes: number) => picture.subarray(0, bytes).toString('base64');
+  const more = Buffer.concat([picture, Buffer.from('more')]).toString('base64');
+  stored('JpegPhoto', false, [
+    [[JPEG], [JPEG]],
+    // Without its end, and with more behind it.
+    [[cut(-2)], [cut(-2)]],
+    [[cut(-3)], [cut(-3)]],
+    [[more], [more]],
+  ]);
   refused('JpegPhoto', [
     ['iVBORw0KGgo='],
-    [JPEG.slice(0, 60)],
+    [cut(2)],
+    [cut(60)],
+    [cut(-4)],
+    [Buffer.concat([Buffer.from('\n'), picture]).toString('base64')],
+    [more.replace(/=+$/, '')],
+    [`${JPEG}====`],
+    ['/9j/4AAQSkZJRh=='],
+    [JPEG.replaceAll('/', '_')],
     [`data:image/jpeg;base64,${JPEG}`],
     [`${JPEG.slice(0, 40)}\n${JPEG.slice(40)}`],
   ]);

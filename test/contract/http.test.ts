@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { type HttpAnswer, HttpError } from '../../shared/http.ts';
 import { createLldapClient } from '../../shared/lldap/client.ts';
 import { createLog } from '../../shared/log.ts';
 import { newUser, tokenIn, useTarget } from './target.ts';
@@ -50,6 +51,22 @@ describe('lldap over HTTP', () => {
     ] as const) {
       assert.equal((await login(body, headers)).status, 400, body);
     }
+  });
+
+  it('reads 2 MiB of a login and 16 MiB of a GraphQL request, and ends the connection on more', async () => {
+    const { token } = JSON.parse((await target.login(target.admin.username, target.admin.password)).text);
+    const post = async (url: string, empty: string, size: number) => {
+      const body = empty.replace('""', JSON.stringify('x'.repeat(size - empty.length)));
+      const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` };
+      const answer = await target.http.request({ method: 'POST', url, headers, body }).catch((error: unknown) => error);
+      // Whether its answer, 413, is there before the connection breaks is left to chance.
+      return answer instanceof HttpError ? 413 : (answer as HttpAnswer).status;
+    };
+    for (const [url, body, most, status] of [
+      ['/auth/simple/login', '{"username":"x","password":""}', 2 ** 21, 401],
+      ['/api/graphql', '{"query":"{ apiVersion }","variables":{"x":""}}', 2 ** 24, 200],
+    ] as const)
+      assert.deepEqual([await post(url, body, most), await post(url, body, most + 1)], [status, 413], url);
   });
 
   it('gives a token, and no new refresh token, for a refresh token', async () => {

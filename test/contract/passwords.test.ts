@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { BerWriter, type Client, ResultCodeError } from 'ldapts';
+import { Attribute, BerWriter, Change, type Client, ResultCodeError } from 'ldapts';
 import { createLldapPasswords } from '../../shared/lldap/passwords.ts';
 import { createLog } from '../../shared/log.ts';
 import { newUser, rejects, useTarget, valuesOf } from './target.ts';
@@ -128,6 +128,36 @@ describe("lldap's passwords", () => {
     assert.equal((await modify(client, undefined, 'some password'))[0], 19);
     assert.equal((await modify(client, await dn(id), undefined))[0], 19);
     assert.equal((await modify(client, await dn(id), Buffer.from([0xff, 0xfe])))[0], 2);
+  });
+
+  it('are set by a Modify of userPassword, too, as by other tools, and by nothing else that Modify can do', async () => {
+    const [id, other] = [await newUser(target, { password: 'password of the user' }), await newUser(target)];
+    const change = (type: string, values: string[], operation: 'add' | 'delete' | 'replace' = 'replace') =>
+      new Change({ operation, modification: new Attribute({ type, values }) });
+    const works = async (password: string) => (await target.login(id, password)).status === 200;
+    const administrator = await bound();
+    const modified = async (name: string, ...changes: Change[]) => (await code(administrator.modify(name, changes)))[0];
+    assert.equal(await modified(await dn(id), change('USERPASSWORD', ['second password'])), 0);
+    assert.equal(await works('second password'), true);
+    for (const [result, ...changes] of [
+      [21, change('userPassword', ['one', 'two'])],
+      [21, change('userPassword', [])],
+      [53, change('userPassword', ['x'], 'add')],
+      [53, change('userPassword', ['x'], 'delete')],
+      [53, change('mail', ['x@example.com'])],
+    ] as const)
+      assert.equal(await modified(await dn(id), ...changes), result);
+    assert.equal(await works('second password'), true);
+    // What comes before a change that is refused stays.
+    assert.equal(await modified(await dn(id), change('userPassword', ['third password']), change('mail', ['x@example.com'])), 53);
+    assert.equal(await works('third password'), true);
+    assert.equal(await modified(await dn(target.unique()), change('userPassword', ['x'])), 1);
+    assert.equal(await modified(`cn=lldap_admin,ou=groups,${await target.baseDn()}`, change('userPassword', ['x'])), 34);
+    const user = await bound(id, 'third password');
+    assert.equal((await code(user.modify(await dn(id), change('userPassword', ['own password']))))[0], 0);
+    assert.equal((await code(user.modify(await dn(other), change('userPassword', ['x']))))[0], 50);
+    assert.equal((await code(target.ldap().modify(await dn(id), change('userPassword', ['x']))))[0], 50);
+    assert.equal(await works('own password'), true);
   });
 
   it('are refused for a bind under another form of name, and without one', async () => {

@@ -90,6 +90,23 @@ describe("lldap's users", () => {
     assert.deepEqual((await find({ memberOf: target.unique() })).data, { users: [] });
   });
 
+  it('are found by id in any case of ASCII letters, and of no others', async () => {
+    const ascii = target.unique();
+    const id = `${ascii}-É`;
+    await target.client.createUser({ id: id.toUpperCase(), email: `${ascii}@example.com` });
+    target.later(() => target.client.deleteUser(id));
+    for (const [asked, found] of [
+      [id.toUpperCase(), [id]],
+      [id.toLowerCase(), []],
+    ] as const) {
+      assert.deepEqual(
+        (await target.client.usersById([asked])).map((user) => user.id),
+        found,
+      );
+      assert.equal((await target.client.user(asked))?.id, found[0]);
+    }
+  });
+
   it('are read by any number of ids', async () => {
     const id = await newUser(target);
     const ids = Array.from({ length: 250 }, () => target.unique());
@@ -156,6 +173,20 @@ describe("lldap's users", () => {
     const bad = { displayName: 'x', insertAttributes: [{ name, value: ['no number'] }] };
     await rejects(target.client.updateUser(id, bad), 'refused', name);
     assert.equal(valuesOf(await target.client.user(id), 'display_name'), undefined);
+  });
+
+  it('lose no attribute that lldap keeps itself, nor the e-mail, whoever takes it away', async () => {
+    const id = await newUser(target);
+    await target.client.updateUser(id, { displayName: 'x' });
+    const remove = async (name: string) => {
+      const update = { id, removeAttributes: [name] };
+      return (await target.graphql('mutation ($update: UpdateUserInput!) { updateUser(user: $update) { ok } }', { update })).error;
+    };
+    for (const name of ['uuid', 'user_id', 'creation_date', 'Mail', 'Display_Name'])
+      assert.match(await remove(name), /^Internal error/, name);
+    assert.equal(await remove('mail'), '');
+    const user = await target.client.user(id);
+    assert.deepEqual([valuesOf(user, 'mail'), valuesOf(user, 'display_name')], [[`${id}@example.com`], ['x']]);
   });
 
   it('have attributes that nobody can set', async () => {

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import type { AttributeType, AttributeValue } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
+import { JPEG } from '../local/lldap/jpeg.ts';
 import { type Harness, startHarness } from './harness.ts';
-
-/** The least that is a JPEG to lldap. */
-const JPEG = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0, 0, 0, 0, 0xff, 0xd9]).toString('base64');
 
 const TYPES: AttributeType[] = ['String', 'Integer', 'DateTime', 'JpegPhoto'];
 
@@ -131,11 +129,20 @@ describe('Attributes', () => {
     ['integer', ['9223372036854775808'], /integer is "9223372036854775808"/],
     ['integer', ['-9223372036854775809'], /integer is "-9223372036854775809"/],
     ['integer-list', ['1', ''], /integer-list is "", which is not a whole number/],
-    ['datetime', ['2024-01-02'], /datetime is "2024-01-02", which is not a time with its zone, like 2026-01-31T12:00:00Z/],
+    [
+      'datetime',
+      ['2024-01-02'],
+      /datetime is "2024-01-02", which is not a time in the years 0000 to 9999 \(UTC\) with its zone, like 2026-01-31T12:00:00Z/,
+    ],
     ['datetime', ['2024-01-02T03:04:05'], /datetime is "2024-01-02T03:04:05"/],
     ['datetime', ['2024-02-30T00:00:00Z'], /datetime is "2024-02-30T00:00:00Z"/],
     ['datetime', ['2024-01-02T24:00:00Z'], /datetime is "2024-01-02T24:00:00Z"/],
     ['datetime', ['2024-01-02T03:04:05+0200'], /datetime is/],
+    [
+      'datetime',
+      ['9999-12-31T23:59:59-05:00'],
+      /datetime is "9999-12-31T23:59:59-05:00", which is not a time in the years 0000 to 9999 \(UTC\)/,
+    ],
     ['datetime', ['1700000000'], /datetime is "1700000000"/],
     ['datetime-list', ['2024-01-02T03:04:05Z', 'soon'], /datetime-list is "soon"/],
     ['jpegphoto', ['iVBORw0KGgo='], /jpegphoto is "iVBORw0KGgo=", which is not a JPEG picture in base64/],
@@ -163,13 +170,16 @@ describe('Attributes', () => {
     assert.equal(await h.condition('LldapUser', 'wrong-0', 'Stalled'), undefined);
   });
 
-  it('a value that lldap alone can judge and refuses is Stalled, names the attribute, and changes nothing else', async () => {
+  it('a picture that lldap cannot read is Stalled, its message says which and what it should be, and nothing else changes', async () => {
     await make('LldapUser', 'judged', [{ name: 'string', value: ['one'] }]);
-    const truncated = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0]).toString('base64');
+    const truncated = Buffer.from(JPEG, 'base64').subarray(0, 60).toString('base64');
     await h.edit('LldapUser', 'judged', { spec: { firstName: 'New', attributes: [{ name: 'jpegphoto', value: [truncated] }] } });
     const report = await h.reconcile('LldapUser', 'judged', {});
     assert.deepEqual([report.reason, report.retry], ['RefusedByLldap', undefined]);
-    assert.match(report.message ?? '', /jpegphoto/);
+    assert.equal(
+      report.message,
+      'lldap refused the attribute jpegphoto: it cannot read the value; a picture must be a whole JPEG file; correct it.',
+    );
     assert.deepEqual(await stored('LldapUser', 'judged'), { string: ['one'] });
   });
 

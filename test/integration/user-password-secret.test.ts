@@ -92,7 +92,7 @@ describe('Secrets with passwords', () => {
       await user(name);
       const cost = await h.cost(() => h.reconcile('LldapUser', name));
       assert.deepEqual(cost.passwords, []);
-      assert.equal((await h.ready('LldapUser', name)).reason, 'RefusedByLldap');
+      assert.equal((await h.ready('LldapUser', name)).reason, 'InvalidValue');
       assert.equal((await h.condition('LldapUser', name, 'Stalled'))?.status, 'True');
     }
   });

@@ -32,19 +32,37 @@ describe('shared/reconcile/attributes', () => {
         '2024-02-29T00:00:00Z',
         '0001-01-01T00:00:00Z',
         '0004-02-29T00:00:00Z',
+        '0000-01-01T00:00:00Z',
+        '0000-02-29T00:00:00Z',
+        '0001-01-01T00:00:00+01:00',
         '9999-12-31T23:59:59Z',
       ],
       JpegPhoto: [JPEG, '/9j/', '/9j/4AA='],
     };
     for (const [type, texts] of Object.entries(values)) {
       for (const text of texts)
-        it(`as ${type}: ${JSON.stringify(text)}`, () => assert.notEqual(canonical(type as AttributeType, text), undefined));
+        it(`as ${type}: ${JSON.stringify(text).slice(0, 80)}`, () => assert.notEqual(canonical(type as AttributeType, text), undefined));
     }
   });
 
   describe('a value that lldap would refuse is not', () => {
     const values: Record<Exclude<AttributeType, 'String'>, string[]> = {
-      Integer: ['', ' 5', '5 ', '5.0', '1e3', '0x10', '1_000', '9223372036854775808', '-9223372036854775809', '+', '-', '٣', '--5'],
+      Integer: [
+        '',
+        ' 5',
+        '5 ',
+        '5.0',
+        '1e3',
+        '0x10',
+        '1_000',
+        '9223372036854775808',
+        '-9223372036854775809',
+        '9'.repeat(1_000_000),
+        '+',
+        '-',
+        '٣',
+        '--5',
+      ],
       DateTime: [
         '',
         'now',
@@ -67,6 +85,9 @@ describe('shared/reconcile/attributes', () => {
         '2024-01-02T03:04:05+24:00',
         '2024-01-02T03:04:05+01:60',
         '2024-01-02T03:04:05.Z',
+        '9999-12-31T23:59:59-05:00',
+        '0000-01-01T00:00:00+00:01',
+        '0100-02-29T00:00:00Z',
       ],
       JpegPhoto: [
         '',
@@ -76,11 +97,15 @@ describe('shared/reconcile/attributes', () => {
         '_9j_4AAQSkZJRg==',
         '/9j/4AAQSkZJRg',
         '/9j/4AAQ=kZJRg==',
+        '/9j/4AAQSkZJRh==',
+        '/9j/4AAQSkZJRg===',
+        ` ${JPEG}`,
+        JPEG.replace(/.{8}/g, '$&\n'),
       ],
     };
     for (const [type, texts] of Object.entries(values)) {
       for (const text of texts)
-        it(`as ${type}: ${JSON.stringify(text)}`, () => assert.equal(canonical(type as AttributeType, text), undefined));
+        it(`as ${type}: ${JSON.stringify(text).slice(0, 80)}`, () => assert.equal(canonical(type as AttributeType, text), undefined));
     }
   });
 
@@ -109,7 +134,7 @@ describe('shared/reconcile/attributes', () => {
       ['DateTime', '2016-12-31T23:59:60Z', '2016-12-31T23:59:59Z'],
       ['DateTime', '2016-12-31T23:59:60Z', '2017-01-01T00:00:00Z'],
       ['DateTime', '2024-01-02T03:04:05Z', '2024-01-02T03:04:05+01:00'],
-      ['JpegPhoto', JPEG, '/9j/4AAQSkZJRh=='],
+      ['JpegPhoto', JPEG, '/9j/4AAQSkZJRw=='],
     ];
     for (const [type, one, other] of pairs) it(`${one} and ${other}`, () => assert.notEqual(canonical(type, one), canonical(type, other)));
   });
@@ -165,14 +190,14 @@ describe('shared/reconcile/attributes', () => {
         [{ name: 'born', value: ['2024-01-02'] }],
         [
           'InvalidValue',
-          'spec.attributes: born is "2024-01-02", which is not a time with its zone, like 2026-01-31T12:00:00Z; correct the value.',
+          'spec.attributes: born is "2024-01-02", which is not a time in the years 0000 to 9999 (UTC) with its zone, like 2026-01-31T12:00:00Z; correct the value.',
         ],
       ],
       'for what is no picture, of which it shows the start': [
         [{ name: 'face', value: ['x'.repeat(100)] }],
         [
           'InvalidValue',
-          `spec.attributes: face is "${'x'.repeat(60)}…", which is not a JPEG picture in base64 without line breaks; correct the value.`,
+          `spec.attributes: face is "${'x'.repeat(60)}…", which is not a JPEG picture in base64 with its padding and without line breaks; correct the value.`,
         ],
       ],
       'for the first wrong attribute of several': [

@@ -49,7 +49,7 @@ const TEXTS: [text: string, kind: LldapErrorKind, message: RegExp, attribute?: s
     /the user$/,
   ],
 
-  ['While deserializing attribute birthday', 'refused', /value of attribute birthday/, 'birthday'],
+  ['While deserializing attribute birthday', 'refused', /cannot read the value; a picture must be/, 'birthday'],
   ['Email is required when creating a new user', 'refused', /e-mail/, 'mail'],
   ['Cannot create attribute with invalid name. Valid characters: a-z. Invalid chars found: _', 'refused', /name of the attribute/],
   ["Internal error: `A user attribute 'x' already exists with type Integer, …`", 'refused', /another type/, 'x'],

@@ -126,10 +126,15 @@ describe('shared/reconcile/password', () => {
       'PasswordTooShort',
       'The password in the Secret alice, key password, has fewer than 8 characters; use a longer one.',
     ];
-    const refused: [string, string, string] = [
+    const noText: [string, string, string] = [
       'Invalid',
-      'RefusedByLldap',
-      'The password in the Secret alice, key password, is not UTF-8 text or is longer than 10000 bytes; change it.',
+      'InvalidValue',
+      'The password in the Secret alice, key password, is not UTF-8 text; use one that is.',
+    ];
+    const tooLong: [string, string, string] = [
+      'Invalid',
+      'InvalidValue',
+      'The password in the Secret alice, key password, is longer than 10000 bytes; use a shorter one.',
     ];
     const cases: Record<string, [Secret | undefined, [string, string, string]]> = {
       'is waited for while its Secret does not exist': [
@@ -145,8 +150,9 @@ describe('shared/reconcile/password', () => {
       'that is empty is refused, which lldap would not': [secret({ password: '' }), tooShort],
       'that is too short is refused': [secret({ password: base64('1234567') }), tooShort],
       'that is too short by its characters is refused, however many bytes': [secret({ password: base64('😀😀😀😀😀😀😀') }), tooShort],
-      'that is no text is refused': [secret({ password: base64(Buffer.alloc(20, 0xff)) }), refused],
-      'that is longer than lldap takes is refused': [secret({ password: base64('x'.repeat(10_001)) }), refused],
+      'that is not text is refused, by us and not by lldap': [secret({ password: base64(Buffer.alloc(20, 0xff)) }), noText],
+      'that is longer than lldap takes is refused, by us and not by lldap': [secret({ password: base64('x'.repeat(10_001)) }), tooLong],
+      'that is both is refused for its length': [secret({ password: base64(Buffer.alloc(10_001, 0xff)) }), tooLong],
     };
     for (const [name, [from, failure]] of Object.entries(cases)) {
       it(name, () => {

@@ -1,6 +1,6 @@
 import { fold, type Target } from './definitions.ts';
 import { emptyState, type Group, type State, type User } from './state.ts';
-import { badValue, DATABASE_TEXTS, type Dialect, NONE_UPDATED, notDefined, notFound, Refusal, readOnly } from './texts.ts';
+import { DATABASE_TEXTS, type Dialect, NONE_UPDATED, notDefined, notFound, Refusal, readOnly } from './texts.ts';
 import { normalised, timestamp, uuidOf } from './values.ts';
 
 export interface AttributeInput {
@@ -91,18 +91,25 @@ export class Directory {
   }
 
   updateUser(input: UserUpdate): void {
-    const { mail, display_name, ...rest } = this.#values('user', input.insertAttributes ?? [], isCleared);
-    const removed = this.#removed('user', input.removeAttributes ?? []);
+    const inserted = (input.insertAttributes ?? []).map(({ name, value }) => ({ name: fold(name), value }));
+    const { mail, display_name, ...rest } = this.#values(
+      'user',
+      inserted.filter(({ value }) => !isCleared(value)),
+    );
+    const cleared = inserted.filter(({ value }) => isCleared(value)).map(({ name }) => name);
+    const removed = this.#removed('user', [...cleared, ...(input.removeAttributes ?? [])]);
     const user = this.state.users.get(fold(input.id));
     if (user === undefined) throw new Refusal(NONE_UPDATED);
-    const email = input.email ?? (mail?.[0] || undefined);
+    const email = input.email ?? mail?.[0];
     if (email !== undefined && this.#emailTaken(email, user)) throw new Refusal(this.texts.emailExistsOnUpdate);
 
     if (email !== undefined) user.email = email;
     if (removed.includes('display_name')) user.displayName = undefined;
     const displayName = input.displayName ?? display_name?.[0];
     if (displayName !== undefined) user.displayName = displayName || undefined;
-    const written = Object.entries({ ...fields(input), ...rest });
+    const given = fields(input);
+    for (const name of cleared) delete given[name];
+    const written = Object.entries({ ...given, ...rest });
     for (const name of [...removed, ...written.filter(([, value]) => isCleared(value)).map(([name]) => name)]) user.attributes.delete(name);
     for (const [name, value] of written.filter(([, value]) => !isCleared(value))) user.attributes.set(name, value);
     user.modifiedAt = timestamp();
@@ -136,12 +143,19 @@ export class Directory {
   }
 
   updateGroup(input: GroupUpdate): void {
-    const { display_name, ...attributes } = this.#values('group', input.insertAttributes ?? []);
-    const removed = this.#removed('group', input.removeAttributes ?? []);
+    const isName = ({ name }: AttributeInput) => name === 'display_name';
+    const inserted = input.insertAttributes ?? [];
+    const { display_name, ...attributes } = this.#values(
+      'group',
+      inserted.filter((attribute) => !isName(attribute)),
+    );
     const group = this.state.groups.get(input.id);
     if (group === undefined) throw new Refusal(NONE_UPDATED);
-    const displayName = input.displayName ?? display_name?.[0];
+    const displayName = input.displayName ?? inserted.find(isName)?.value[0];
     if (displayName !== undefined && this.#nameTaken(displayName, group)) throw new Refusal(this.texts.groupExistsOnRename);
+    // Under a name in another case, it is no attribute that a group stores.
+    if (display_name !== undefined) throw new Refusal(notStored('Group', 'display_name'));
+    const removed = this.#removed('group', input.removeAttributes ?? []);
 
     if (displayName !== undefined) group.displayName = displayName;
     for (const name of removed) group.attributes.delete(name);
@@ -183,31 +197,36 @@ export class Directory {
   }
 
   /** The values as they will be stored; the last of two of one name wins. */
-  #values(target: Target, inputs: AttributeInput[], kept?: (value: string[]) => boolean): Record<string, string[]> {
+  #values(target: Target, inputs: AttributeInput[]): Record<string, string[]> {
     const values: Record<string, string[]> = {};
     for (const { name: given, value } of inputs) {
       const name = fold(given);
       const found = this.state.definitions[target].get(name);
       if (found === undefined) throw new Refusal(notDefined(name));
       if (found.isReadonly) throw new Refusal(readOnly(name));
-      values[name] = kept?.(value) === true ? value : normalised(name, found.attributeType, found.isList, value);
+      values[name] = normalised(name, found.attributeType, found.isList, value);
     }
     return values;
   }
 
+  /** The e-mail and the display name are known in this spelling alone; taking away the former, or a group's name, is ignored. */
   #removed(target: Target, names: string[]): string[] {
     return names.map((given) => {
       const name = fold(given);
+      if (given === 'display_name' || (given === 'mail' && target === 'user')) return name;
       const found = this.state.definitions[target].get(name);
-      if (found === undefined) {
-        const which = target === 'user' ? 'User' : 'Group';
-        throw new Refusal(`Internal error: \`${which} attribute name ${name} doesn't exist in the schema, yet it was to be removed\``);
-      }
-      if (found.isReadonly) throw new Refusal(readOnly(name));
+      if (found === undefined || (found.isHardcoded && !STORED.has(name)))
+        throw new Refusal(notStored(target === 'user' ? 'User' : 'Group', name));
       return name;
     });
   }
 }
+
+/** Of lldap's own attributes, those that it keeps as it keeps custom ones. */
+const STORED = new Set(['avatar', 'first_name', 'last_name']);
+
+const notStored = (which: 'User' | 'Group', name: string) =>
+  `Internal error: \`${which} attribute name ${name} doesn't exist in the schema, so nothing can be done with it\``;
 
 /** What clears an attribute of a user, whatever its type; a new user's or a group's is stored with an empty text. */
 function isCleared(value: string[]): boolean {
@@ -220,8 +239,7 @@ function fields(input: UserInput | UserUpdate): Record<string, string[]> {
   if (input.firstName != null) values.first_name = [input.firstName];
   if (input.lastName != null) values.last_name = [input.lastName];
   if (input.avatar != null) {
-    if (input.avatar !== '' && !input.avatar.startsWith('/9j/')) throw new Refusal(badValue('avatar'));
-    values.avatar = [input.avatar];
+    values.avatar = normalised('avatar', 'JPEG_PHOTO', false, [input.avatar]);
   }
   return values;
 }

@@ -17,7 +17,7 @@ export type Fault = { only?: { operation?: string; id?: string | number }; times
   | { kind: 'text'; text: string }
 );
 
-/** What is asked of the server: GraphQL fields, `login`, `refresh`, `logout`, `health`, `bind`, `passwordModify`, `search`. */
+/** What is asked of the server: GraphQL fields, `login`, `refresh`, `logout`, `health`, `bind`, `passwordModify`, `modify`, `search`. */
 export interface Asked {
   operation: string;
   id?: string | number;

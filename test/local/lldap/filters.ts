@@ -2,6 +2,7 @@ import { fold } from './definitions.ts';
 import type { Directory } from './directory.ts';
 import type { User } from './state.ts';
 import { Refusal, TOO_MANY_FILTERS } from './texts.ts';
+import { normalised } from './values.ts';
 
 export interface RequestFilter {
   any?: RequestFilter[] | null;
@@ -38,22 +39,27 @@ export function predicate(filter: RequestFilter, directory: Directory): (user: U
     directory.groupsOf(user.id).some(({ id, displayName }) => id === memberOfId || displayName.toLowerCase() === memberOf?.toLowerCase());
 }
 
-/** Ids and e-mails are compared without case, everything else with it. */
+/** Ids are compared without the case of ASCII letters, e-mails without that of any, everything else with it. */
 function equality({ field: given, value }: { field: string; value: string }, directory: Directory): (user: User) => boolean {
   const field = fold(given);
   const own = OWN_FIELDS[field];
-  if (own !== undefined) return (user) => own(user) === (own === id || own === email ? value.toLowerCase() : value);
-  if (field === 'objectclass' || field === 'dn') throw new Refusal('Ldap fields not supported in request filter');
+  if (own !== undefined) return (user) => own(user) === (own === id ? fold(value) : own === email ? value.toLowerCase() : value);
+  if (LDAP_FIELDS.has(field)) throw new Refusal('Ldap fields not supported in request filter');
+  if (field === 'memberof' || field === 'ismemberof') return predicate({ memberOf: value }, directory);
   const found = directory.state.definitions.user.get(ALIASES[field] ?? field);
-  if (found === undefined) throw new Refusal(`Unknown request filter: ${field}`);
+  if (found === undefined) throw new Refusal(`Unknown request filter: ${given}`);
   if (found.isList) throw new Refusal('Equality not supported for list fields');
-  return (user) => user.attributes.get(found.name)?.[0] === value;
+  const [wanted] = normalised(found.name, found.attributeType, false, [value]);
+  return (user) => user.attributes.get(found.name)?.[0] === wanted;
 }
 
 const id = (user: User) => user.id;
 const email = (user: User) => user.email.toLowerCase();
 const displayName = (user: User) => user.displayName;
 const uuid = (user: User) => user.uuid;
+const created = (user: User) => user.createdAt;
+const modified = (user: User) => user.modifiedAt;
+const passwordModified = (user: User) => user.passwordModifiedAt;
 
 const OWN_FIELDS: Record<string, (user: User) => string | undefined> = {
   id,
@@ -65,5 +71,15 @@ const OWN_FIELDS: Record<string, (user: User) => string | undefined> = {
   displayname: displayName,
   cn: displayName,
   uuid,
+  creation_date: created,
+  modified_date: modified,
+  password_modified_date: passwordModified,
 };
-const ALIASES: Record<string, string> = { firstname: 'first_name', givenname: 'first_name', lastname: 'last_name', sn: 'last_name' };
+const LDAP_FIELDS = new Set(['objectclass', 'dn', 'distinguishedname', 'entrydn']);
+const ALIASES: Record<string, string> = {
+  firstname: 'first_name',
+  givenname: 'first_name',
+  lastname: 'last_name',
+  sn: 'last_name',
+  jpegphoto: 'avatar',
+};

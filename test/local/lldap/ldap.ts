@@ -2,15 +2,17 @@ import type { Socket } from 'node:net';
 import { Ber, BerReader, BerWriter } from 'ldapts';
 import { type Caller, roleOf } from './auth.ts';
 import { fold } from './definitions.ts';
+import type { Directory } from './directory.ts';
 import type { Asked, Fault } from './faults.ts';
 import type { Parts } from './web.ts';
 
-/** lldap's LDAP side, as far as passwords need it: bind, the root entry, Password Modify (RFC 3062). */
+/** lldap's LDAP side, as far as passwords need it: bind, the root entry, Password Modify (RFC 3062), Modify of `userPassword`. */
 
 const SEQUENCE = 0x30;
 const BIND = 0x60;
 const UNBIND = 0x42;
 const SEARCH = 0x63;
+const MODIFY = 0x66;
 const EXTENDED = 0x77;
 const PASSWORD_MODIFY = '1.3.6.1.4.1.4203.1.11.1';
 /** lldap drops a connection that sends more in one message. */
@@ -60,7 +62,12 @@ async function serve(session: Session, socket: Socket, message: Buffer): Promise
   const fault = await session.faults.meet([asked]);
   if (fault?.kind === 'hang' || socket.destroyed) return;
   const result = instead(fault) ?? carryOut();
-  session.records.add({ protocol: 'ldap', ...asked, mutation: asked.operation === 'passwordModify', outcome: String(result[0]) });
+  session.records.add({
+    protocol: 'ldap',
+    ...asked,
+    mutation: ['passwordModify', 'modify'].includes(asked.operation),
+    outcome: String(result[0]),
+  });
   if (fault?.kind === 'drop') socket.resetAndDestroy();
   else if (asked.operation === 'search' && result[0] === 0)
     socket.write(Buffer.concat([rootEntry(request, session.baseDn), done(request, result)]));
@@ -84,6 +91,11 @@ function understand(session: Session, { type, reader }: Request): { asked: Asked
     const refusal: Result =
       session.caller === undefined ? [50, 'No user currently bound'] : [53, 'Unsupported operation: this is no directory'];
     return { asked: { operation: 'search' }, carryOut: () => (isRoot ? [0, ''] : refusal) };
+  }
+  if (type === MODIFY) {
+    const dn = reader.readString() ?? '';
+    const changes = readChanges(reader);
+    return { asked: { operation: 'modify', ...idIn(dn) }, carryOut: () => modify(session, dn, changes) };
   }
   const oid = type === EXTENDED ? reader.readString(0x80) : undefined;
   if (oid !== PASSWORD_MODIFY) {
@@ -109,20 +121,37 @@ function passwordModify({ caller, auth, directory, baseDn }: Session, { dn, pass
   const userId = userIn(dn, baseDn);
   if (typeof userId !== 'string') return [34, `Invalid username: ${userId.problem}`];
   if (!isUtf8(password)) return [2, 'The password is not UTF-8'];
-  const refusal: Result = [50, `User \`${caller.id}\` cannot modify the password of user \`${userId}\``];
-  const role = roleOf(caller);
-  if (userId !== caller.id && role !== 'admin' && role !== 'passwordManager') return refusal;
-  if (!directory.state.users.has(userId)) {
-    return [1, `Internal error while requesting user's groups: EntityNotFound("${userId}")`];
-  }
-  if (
-    role === 'passwordManager' &&
-    userId !== caller.id &&
-    directory.groupsOf(userId).some(({ displayName }) => displayName === 'lldap_admin')
-  ) {
-    return refusal;
-  }
+  const refusal = refusePassword(caller, userId, directory);
+  if (refusal) return refusal;
+  if (!directory.state.users.has(userId)) return [1, `Internal error while requesting user's groups: EntityNotFound("${userId}")`];
   auth.setPassword(userId, password);
+  return [0, ''];
+}
+
+/** Everybody may set his own, an administrator all, a password manager those of all but administrators. */
+function refusePassword(caller: Caller, userId: string, directory: Directory): Result | undefined {
+  const role = roleOf(caller);
+  const isAdmin = directory.groupsOf(userId).some(({ displayName }) => displayName === 'lldap_admin');
+  if (userId === caller.id || role === 'admin' || (role === 'passwordManager' && !isAdmin)) return undefined;
+  return [50, `User \`${caller.id}\` cannot modify the password of user \`${userId}\``];
+}
+
+/** As administrators and users of other tools set passwords; what comes before a change that is refused stays. */
+function modify({ caller, auth, directory, baseDn }: Session, dn: string, changes: Change[]): Result {
+  if (caller === undefined) return [50, 'No user currently bound'];
+  const userId = userIn(dn, baseDn);
+  if (typeof userId !== 'string') return [34, `Invalid username: ${userId.problem}`];
+  const role = roleOf(caller);
+  if (userId !== caller.id && role === 'regular') return [50, `User \`${caller.id}\` cannot modify user \`${userId}\``];
+  if (!directory.state.users.has(userId)) return [1, `Internal error while requesting user's groups: EntityNotFound("${userId}")`];
+  for (const { operation, attribute, values } of changes) {
+    if (fold(attribute) !== 'userpassword' || operation !== REPLACE) return [53, `Unsupported operation for \`${attribute}\``];
+    const refusal = refusePassword(caller, userId, directory);
+    if (refusal) return refusal;
+    const [password, ...more] = values;
+    if (password === undefined || more.length > 0) return [21, `Wrong number of values for password attribute: ${values.length}`];
+    auth.setPassword(userId, password);
+  }
   return [0, ''];
 }
 
@@ -178,7 +207,31 @@ function readPasswordModify(value: Buffer): { dn?: string; password?: Buffer } {
   return given;
 }
 
-const ANSWERS: Record<number, number> = { [BIND]: 0x61, [SEARCH]: 0x65, [EXTENDED]: 0x78 };
+const REPLACE = 2;
+
+interface Change {
+  operation: number | null;
+  attribute: string;
+  values: Buffer[];
+}
+
+function readChanges(reader: BerReader): Change[] {
+  const changes: Change[] = [];
+  reader.readSequence();
+  while (reader.remain > 0) {
+    reader.readSequence();
+    const operation = reader.readEnumeration();
+    reader.readSequence();
+    const change: Change = { operation, attribute: reader.readString() ?? '', values: [] };
+    reader.readSequence(Ber.Set | 0x20);
+    const end = reader.offset + reader.length;
+    while (reader.offset < end) change.values.push(reader.readString(Ber.OctetString, true) ?? Buffer.alloc(0));
+    changes.push(change);
+  }
+  return changes;
+}
+
+const ANSWERS: Record<number, number> = { [BIND]: 0x61, [SEARCH]: 0x65, [MODIFY]: 0x67, [EXTENDED]: 0x78 };
 
 function done({ messageId, type }: Request, [code, message]: Result): Buffer {
   const writer = new BerWriter();

@@ -23,7 +23,7 @@ export function resolvers(directory: Directory, dialect: Dialect, caller: Caller
   return {
     apiVersion: () => '1.0',
     user({ userId }: { userId: string }) {
-      const id = fold(decodeURIComponent(userId));
+      const id = fold(decoded(userId));
       mayRead('user data', id === caller.id);
       return view.user(directory.user(id));
     },
@@ -108,6 +108,15 @@ export function resolvers(directory: Directory, dialect: Dialect, caller: Caller
     undefine(directory.state.definitions, target, name);
     directory.dropValues(target, fold(name));
     return OK;
+  }
+}
+
+/** lldap decodes this one argument as a part of a URL, and leaves a lone `%` as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25'));
+  } catch {
+    throw new Refusal('Invalid user parameter');
   }
 }
 

@@ -31,8 +31,20 @@ function integer(value: string): string | undefined {
 function picture(value: string): string | undefined {
   if (value === '') return value;
   const bytes = Buffer.from(value, 'base64');
-  const isJpeg = bytes.subarray(0, 3).toString('hex') === 'ffd8ff' && bytes.subarray(-2).toString('hex') === 'ffd9';
-  return isJpeg && bytes.toString('base64') === value ? value : undefined;
+  return bytes.toString('base64') === value && isReadable(bytes) ? value : undefined;
+}
+
+/** As lldap's decoder: a picture must reach its first scan; what is missing behind that, or follows the end, is no fault. */
+function isReadable(bytes: Buffer): boolean {
+  if (bytes.toString('hex', 0, 2) !== 'ffd8') return false;
+  let hasSize = false;
+  for (let at = 2; at + 4 <= bytes.length; at += 2 + bytes.readUInt16BE(at + 2)) {
+    const [prefix, marker = 0] = bytes.subarray(at);
+    if (prefix !== 0xff) return false;
+    if (marker === 0xda) return hasSize && at + 2 + bytes.readUInt16BE(at + 2) <= bytes.length;
+    hasSize ||= marker >= 0xc0 && marker <= 0xc2;
+  }
+  return false;
 }
 
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
@@ -43,14 +55,23 @@ function instant(value: string): string | undefined {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1, 7).map(Number);
   if (hour > 23 || minute > 59 || second > 60) return undefined;
   const [, , , , , , , fraction = '', sign, offsetHours = '0', offsetMinutes = '0'] = match;
+  if (Number(offsetHours) > 23 || Number(offsetMinutes) > 59) return undefined;
   const offset = (sign === '-' ? -1 : 1) * (Number(offsetHours) * 60 + Number(offsetMinutes));
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
   // A leap second is kept as such, which a Date cannot.
   date.setUTCHours(hour, minute - offset, Math.min(second, 59));
-  const text = date.toISOString().slice(0, 17) + String(second).padStart(2, '0');
-  return `${text}${fractionOf(fraction)}+00:00`;
+  const time = date.toISOString().slice(-20, -7) + String(second).padStart(2, '0');
+  return `${yearOf(date)}${time}${fractionOf(fraction)}+00:00`;
+}
+
+/** A zone may lead out of the years of four digits. */
+function yearOf(date: Date): string {
+  const year = date.getUTCFullYear();
+  const digits = String(Math.abs(year)).padStart(4, '0');
+  if (year < 0) return `-${digits}`;
+  return year > 9999 ? `+${digits}` : digits;
 }
 
 /** As lldap prints fractions: with 0, 3, 6 or 9 digits. */

@@ -21,6 +21,9 @@ interface Answer {
   headers?: Record<string, string>;
 }
 
+/** What lldap reads of a body, by path; of a larger one it reads nothing and ends the connection. */
+const MOST_BYTES: Record<string, number> = { '/api/graphql': 2 ** 24, '/auth/simple/login': 2 ** 21 };
+
 /** lldap says nothing of it and closes a connection after this time without a request. */
 const IDLE_MS = 4800;
 
@@ -32,7 +35,8 @@ export function createWeb(parts: Parts): Server {
     response.setHeader('connection', 'keep-alive');
     answer(parts, request)
       .then((reply) => {
-        // lldap refuses a token before it has read the body, and closes the connection without having said so.
+        // lldap refuses these before it has read the body, and closes the connection without having said so.
+        if (reply === TOO_LARGE) response.once('finish', () => request.socket.destroySoon());
         if (typeof reply === 'object' && reply.status === 401 && request.url === '/api/graphql')
           response.once('finish', () => request.socket.end());
         finish(response, reply);
@@ -56,6 +60,8 @@ function closeIfIdle(socket: Socket): void {
 /** `undefined`: no answer, ever. `reset`: the connection ends instead. */
 type Reply = Answer | 'reset' | undefined;
 
+const TOO_LARGE: Answer = { status: 413, body: 'The payload is too large' };
+
 function finish(response: ServerResponse, reply: Reply): void {
   if (reply === undefined) return;
   if (reply === 'reset') {
@@ -67,8 +73,9 @@ function finish(response: ServerResponse, reply: Reply): void {
 }
 
 async function answer(parts: Parts, request: IncomingMessage): Promise<Reply> {
-  const body = await read(request);
   const path = new URL(request.url ?? '/', 'http://lldap').pathname;
+  if (Number(request.headers['content-length']) > (MOST_BYTES[path] ?? Number.POSITIVE_INFINITY)) return TOO_LARGE;
+  const body = await read(request);
   if (path === '/api/graphql') return await graphql(parts, request, body);
   const route = ROUTES[`${request.method} ${path}`];
   if (route === undefined) return { status: 404, body: 'No such file or directory (os error 2)' };

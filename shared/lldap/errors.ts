@@ -77,7 +77,7 @@ const RULES: readonly Rule[] = [
     message: 'lldap has no attribute $1',
   },
   {
-    text: new RegExp(`^Internal error: .*[aA]ttribute name ${NAME} doesn't exist in the schema`),
+    text: new RegExp(`^Internal error: .*[aA]ttribute name ${NAME} doesn't exist in the (?:user |group )?schema`),
     kind: 'undefinedAttribute',
     named: true,
     message: 'lldap has no attribute $1',

@@ -44,14 +44,14 @@ export interface GraphqlReply {
   error: string;
 }
 
-/** To be called in a `describe`: the target of its tests, which is there from the first `before` on. */
-export function useTarget(): Target {
+/** To be called in a `describe`: the target of its tests, or a stand-in in any case, which is there from the first `before` on. */
+export function useTarget({ standIn = false } = {}): Target {
   const target = {} as Target;
   const cleanups: (() => Promise<unknown>)[] = [];
   let close: () => Promise<void>;
 
   before(async () => {
-    const { end, ...made } = await open(cleanups);
+    const { end, ...made } = await open(cleanups, standIn ? undefined : process.env.LLDAP_URL);
     Object.assign(target, made);
     close = end;
   });
@@ -62,8 +62,8 @@ export function useTarget(): Target {
   return target;
 }
 
-async function open(cleanups: (() => Promise<unknown>)[]): Promise<Target & { end: () => Promise<void> }> {
-  const { close, ...address } = process.env.LLDAP_URL === undefined ? await standIn() : named(process.env, process.env.LLDAP_URL);
+async function open(cleanups: (() => Promise<unknown>)[], url: string | undefined): Promise<Target & { end: () => Promise<void> }> {
+  const { close, ...address } = url === undefined ? await startLldap({ passwordCost: 'cheap' }) : named(process.env, url);
   const credentials = async () => address.admin;
   const logger = createLog('error');
   const tls = address.ca === undefined ? {} : { ca: address.ca };
@@ -115,10 +115,6 @@ async function open(cleanups: (() => Promise<unknown>)[]): Promise<Target & { en
       await close();
     },
   };
-}
-
-async function standIn() {
-  return await startLldap({ passwordCost: 'cheap' });
 }
 
 function named(env: NodeJS.ProcessEnv, url: string) {

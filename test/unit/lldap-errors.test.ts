@@ -61,6 +61,7 @@ const TEXTS: [text: string, kind: LldapErrorKind, message: RegExp, attribute?: s
   ['Attribute nope is not defined in the schema', 'undefinedAttribute', /no attribute nope/, 'nope'],
   ["Internal error: `User attribute name nope doesn't exist in the schema, …`", 'undefinedAttribute', /no attribute nope/, 'nope'],
   ["Internal error: `Group attribute name nope doesn't exist in the schema, …`", 'undefinedAttribute', /no attribute nope/, 'nope'],
+  ["Internal error: `Attribute name nope doesn't exist in the group schema, …`", 'undefinedAttribute', /no attribute nope/, 'nope'],
   ['Unknown request filter: k8s-owner', 'undefinedAttribute', /no attribute k8s-owner/, 'k8s-owner'],
 
   ['Permission denied: Attribute uuid is read-only', 'protected', /read-only/, 'uuid'],

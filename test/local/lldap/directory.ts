@@ -1,6 +1,6 @@
 import { fold, type Target } from './definitions.ts';
 import { emptyState, type Group, type State, type User } from './state.ts';
-import { DATABASE_TEXTS, type Dialect, NONE_UPDATED, notDefined, notFound, Refusal, readOnly } from './texts.ts';
+import { DATABASE_TEXTS, type Dialect, NONE_UPDATED, notDefined, notEditable, notFound, Refusal, readOnly } from './texts.ts';
 import { normalised, timestamp, uuidOf } from './values.ts';
 
 export interface AttributeInput {
@@ -65,8 +65,7 @@ export class Directory {
   }
 
   createUser(input: UserInput): User {
-    const { mail, display_name, ...rest } = this.#values('user', input.attributes ?? []);
-    const attributes = { ...fields(input), ...rest };
+    const { mail, display_name, ...attributes } = this.#values('user', inOrder(input, input.attributes ?? []));
     const email = input.email ?? mail?.[0];
     if (email === undefined) throw new Refusal('Email is required when creating a new user');
     const id = fold(input.id);
@@ -90,13 +89,15 @@ export class Directory {
     return user;
   }
 
-  updateUser(input: UserUpdate): void {
-    const inserted = (input.insertAttributes ?? []).map(({ name, value }) => ({ name: fold(name), value }));
-    const { mail, display_name, ...rest } = this.#values(
+  /** @param onlyEditable by who is no administrator; taking an attribute away is not checked */
+  updateUser(input: UserUpdate, { onlyEditable = false } = {}): void {
+    const given = inOrder(input, input.insertAttributes ?? []);
+    const { mail, display_name, ...written } = this.#values(
       'user',
-      inserted.filter(({ value }) => !isCleared(value)),
+      given.filter(({ value }) => !isCleared(value)),
+      onlyEditable,
     );
-    const cleared = inserted.filter(({ value }) => isCleared(value)).map(({ name }) => name);
+    const cleared = given.filter(({ value }) => isCleared(value)).map(({ name }) => name);
     const removed = this.#removed('user', [...cleared, ...(input.removeAttributes ?? [])]);
     const user = this.state.users.get(fold(input.id));
     if (user === undefined) throw new Refusal(NONE_UPDATED);
@@ -107,11 +108,8 @@ export class Directory {
     if (removed.includes('display_name')) user.displayName = undefined;
     const displayName = input.displayName ?? display_name?.[0];
     if (displayName !== undefined) user.displayName = displayName || undefined;
-    const given = fields(input);
-    for (const name of cleared) delete given[name];
-    const written = Object.entries({ ...given, ...rest });
-    for (const name of [...removed, ...written.filter(([, value]) => isCleared(value)).map(([name]) => name)]) user.attributes.delete(name);
-    for (const [name, value] of written.filter(([, value]) => !isCleared(value))) user.attributes.set(name, value);
+    for (const name of removed) user.attributes.delete(name);
+    for (const [name, value] of Object.entries(written)) user.attributes.set(name, value);
     user.modifiedAt = timestamp();
   }
 
@@ -123,10 +121,10 @@ export class Directory {
 
   createGroup(input: GroupInput): Group {
     const attributes = this.#values('group', input.attributes ?? []);
-    if (attributes.display_name !== undefined) throw new Refusal('Internal error: `display_name is no attribute of a new group`');
     const id = this.state.nextGroupId;
     if (this.#dialect === 'postgres') this.state.nextGroupId += 1;
     if (this.#nameTaken(input.displayName)) throw new Refusal(this.texts.groupExists);
+    if (attributes.display_name !== undefined) throw new Refusal(notStored('Group', 'display_name'));
     this.state.nextGroupId = id + 1;
     const createdAt = timestamp();
     const group: Group = {
@@ -197,14 +195,16 @@ export class Directory {
   }
 
   /** The values as they will be stored; the last of two of one name wins. */
-  #values(target: Target, inputs: AttributeInput[]): Record<string, string[]> {
+  #values(target: Target, inputs: AttributeInput[], onlyEditable = false): Record<string, string[]> {
     const values: Record<string, string[]> = {};
     for (const { name: given, value } of inputs) {
       const name = fold(given);
+      const shown = target === 'user' ? name : given;
       const found = this.state.definitions[target].get(name);
-      if (found === undefined) throw new Refusal(notDefined(name));
-      if (found.isReadonly) throw new Refusal(readOnly(name));
-      values[name] = normalised(name, found.attributeType, found.isList, value);
+      if (found === undefined) throw new Refusal(notDefined(shown));
+      if (found.isReadonly) throw new Refusal(readOnly(shown));
+      if (onlyEditable && !found.isEditable) throw new Refusal(notEditable(shown));
+      values[name] = normalised(shown, found.attributeType, found.isList, value);
     }
     return values;
   }
@@ -233,13 +233,15 @@ function isCleared(value: string[]): boolean {
   return value.length === 1 && value[0] === '';
 }
 
-/** The fields that are attributes in the database; an attribute of the same name in the input wins over them. */
-function fields(input: UserInput | UserUpdate): Record<string, string[]> {
-  const values: Record<string, string[]> = {};
-  if (input.firstName != null) values.first_name = [input.firstName];
-  if (input.lastName != null) values.last_name = [input.lastName];
-  if (input.avatar != null) {
-    values.avatar = normalised('avatar', 'JPEG_PHOTO', false, [input.avatar]);
-  }
-  return values;
+/**
+ * A user's attributes in the order in which lldap looks at them, those among them that are given as fields; where both
+ * are, the attribute counts.
+ */
+function inOrder({ firstName, lastName, avatar }: UserInput | UserUpdate, attributes: AttributeInput[]): AttributeInput[] {
+  const values = new Map<string, string[]>();
+  for (const [name, value] of Object.entries({ first_name: firstName, last_name: lastName, avatar }))
+    if (value != null) values.set(name, [value]);
+  for (const { name, value } of attributes) values.set(fold(name), value);
+  const place = (name: string) => ['mail', 'display_name'].indexOf(name) + 1 || 3;
+  return [...values].map(([name, value]) => ({ name, value })).sort((a, b) => place(a.name) - place(b.name) || (a.name < b.name ? -1 : 1));
 }

@@ -50,8 +50,7 @@ export function resolvers(directory: Directory, dialect: Dialect, caller: Caller
     },
     updateUser({ user }: { user: UserUpdate }) {
       if (fold(user.id) !== caller.id) mayWrite('user update');
-      if (role !== 'admin') onlyEditable(directory, user);
-      directory.updateUser(user);
+      directory.updateUser(user, { onlyEditable: role !== 'admin' });
       return OK;
     },
     deleteUser({ userId }: { userId: string }) {
@@ -125,15 +124,6 @@ interface Member {
   groupId: number;
 }
 
-/** A regular user may set editable attributes of his own only; taking one away is not checked. */
-function onlyEditable(directory: Directory, update: UserUpdate): void {
-  for (const { name } of update.insertAttributes ?? []) {
-    if (directory.state.definitions.user.get(fold(name))?.isEditable === false) {
-      throw new Refusal(`Permission denied: Attribute ${fold(name)} is not editable by regular users`);
-    }
-  }
-}
-
 function by<Key extends string>(key: Key) {
   return (a: Record<Key, string>, b: Record<Key, string>) => (a[key].toLowerCase() < b[key].toLowerCase() ? -1 : 1);
 }
@@ -174,7 +164,11 @@ function viewer(directory: Directory, role: Role) {
         it.attributes,
       ),
     // Here a group comes without its custom attributes.
-    groups: () => directory.groupsOf(it.id).map((its) => groupWith(its, new Map())),
+    groups: () =>
+      directory
+        .groupsOf(it.id)
+        .sort(by('displayName'))
+        .map((its) => groupWith(its, new Map())),
   });
 
   const groupWith = (it: Group, attributes: Map<string, string[]>) => ({

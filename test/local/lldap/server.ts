@@ -15,7 +15,22 @@ import { createWeb, type Parts } from './web.ts';
 
 /**
  * A test double for lldap: it serves lldap's login, GraphQL and LDAP as lldap was observed to, from memory, and can be
- * made to fail. What it was told is forgotten when its process ends. The contract suite holds it to a real lldap.
+ * made to fail. What it was told is forgotten when its process ends. The contract suite holds it to a real lldap, also
+ * with random requests (`stand-in.test.ts`).
+ *
+ * What differs from lldap, and why it may:
+ * - Error texts begin as lldap's do and hold the same names; the rest is worded anew. The classifier needs no more.
+ * - A picture is not decoded: it counts when its headers are complete. lldap also wants more than one scan of a
+ *   progressive one that is cut off.
+ * - `display_name: []` for a group is ignored, where lldap ends the connection; an attribute that a new group has twice
+ *   takes the last value, where lldap refuses it; `mail` and `uuid` cannot be defined again, as they can in lldap. The
+ *   operator's CRDs allow none of these.
+ * - LDAP knows what sets and tries passwords, and the root entry: no other search, no Add, Delete or Compare. A Modify of
+ *   a name with upper-case letters works, where lldap ends the connection; the operator sends no Modify.
+ * - GraphQL knows neither object classes nor batches, and HTTP no cookies, no GET of a query and no mail: nothing here asks for them.
+ * - Lists cost what they cost here, not the square of the attributes in them, and no filter ends the process. The
+ *   operator asks for at most 100 ids at once, which the contract suite does, too.
+ * - Databases are told apart by their texts alone, SQLite's and Postgres's.
  */
 export interface LocalLldap {
   readonly url: string;

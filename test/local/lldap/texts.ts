@@ -58,3 +58,4 @@ export const notFound = (what: string) => `Entity not found: \`${what}\``;
 export const notDefined = (name: string) => `Attribute ${name} is not defined in the schema`;
 export const badValue = (name: string) => `While deserializing attribute ${name}`;
 export const readOnly = (name: string) => `Permission denied: Attribute ${name} is read-only`;
+export const notEditable = (name: string) => `Permission denied: Attribute ${name} is not editable by regular users`;

@@ -91,6 +91,25 @@ describe("lldap's attributes", () => {
     assert.doesNotMatch(text, new RegExp(hidden));
   });
 
+  it('that are editable and not visible are set by a user who does not see them; others he can only clear', async () => {
+    const id = await newUser(target, { password: 'password of the user' });
+    const names = [await newAttribute(target, 'User', { isEditable: true }), await newAttribute(target, 'User', { isVisible: true })];
+    const [blind = '', fixed = ''] = names;
+    await target.client.updateUser(id, { insertAttributes: names.map((name) => ({ name, value: ['ours'] })) });
+    const { token } = JSON.parse((await target.login(id, 'password of the user')).text);
+    const update = async (user: object) =>
+      (await target.graphql('mutation ($user: UpdateUserInput!) { updateUser(user: $user) { ok } }', { user: { id, ...user } }, token))
+        .error;
+    assert.equal(await update({ insertAttributes: [{ name: blind, value: ['theirs'] }] }), '');
+    assert.match(await update({ insertAttributes: [{ name: fixed, value: ['theirs'] }] }), /is not editable by regular users/);
+    const seen = await target.graphql(`{ user(userId: "${id}") { attributes { name } } }`, {}, token);
+    assert.doesNotMatch(seen.text, new RegExp(blind));
+    const written = await target.client.user(id);
+    assert.deepEqual([valuesOf(written, blind), valuesOf(written, fixed)], [['theirs'], ['ours']]);
+    assert.equal(await update({ insertAttributes: [{ name: fixed, value: [''] }] }), '');
+    assert.equal(valuesOf(await target.client.user(id), fixed), undefined);
+  });
+
   const stored = (type: 'String' | 'Integer' | 'JpegPhoto' | 'DateTime', isList: boolean, cases: [sent: string[], stored: string[]][]) => {
     it(`of type ${type}${isList ? ', lists,' : ''} come back in lldap's own form`, async () => {
       const id = await newUser(target);

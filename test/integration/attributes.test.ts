@@ -224,14 +224,19 @@ describe('Attributes', () => {
     await h.lldap.edit(
       'mutation { addUserAttribute(name: "manual", attributeType: INTEGER, isList: false, isVisible: true, isEditable: true) { ok } }',
     );
+    // In the script that comes with lldap; LDAP means the username by it.
+    await h.lldap.edit(
+      'mutation { addUserAttribute(name: "uid", attributeType: INTEGER, isList: false, isVisible: true, isEditable: false) { ok } }',
+    );
     const report = await make('LldapUser', 'by-hand', [
       { name: 'manual', value: ['5'] },
+      { name: 'uid', value: ['1000'] },
       { name: 'avatar', value: [JPEG] },
       { name: 'first_name', value: ['Given'] },
       { name: 'Display_Name', value: ['Shown'] },
     ]);
     assert.equal(report.ready, true, report.message);
-    assert.deepEqual(await stored('LldapUser', 'by-hand'), { manual: ['5'], avatar: [JPEG], first_name: ['Given'] });
+    assert.deepEqual(await stored('LldapUser', 'by-hand'), { manual: ['5'], uid: ['1000'], avatar: [JPEG], first_name: ['Given'] });
     assert.deepEqual((await h.cost(() => h.reconcile('LldapUser', 'by-hand'))).mutations, []);
     assert.equal((await make('LldapUser', 'by-hand-2', [{ name: 'manual', value: ['five'] }])).reason, 'InvalidValue');
   });

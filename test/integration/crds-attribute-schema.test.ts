@@ -50,6 +50,7 @@ const DEFINITION: Row[] = [
   ['an unknown target', { target: 'Both' }, 'spec.target: Unsupported value: "Both": supported values: "User", "Group"'],
   ['no target', { target: undefined }, 'spec.target: Required value'],
   ['all flags', { isList: true, isVisible: true, isEditable: true }, ACCEPTED],
+  ['an attribute that users may set but not see, as lldap may have one', { isVisible: false, isEditable: true }, ACCEPTED],
   ['a flag as a text', { isList: 'true' }, 'spec.isList in body must be of type boolean'],
 ];
 

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { LEAST_SPEC } from '../local/kube/crds.ts';
 import {
   ACCEPTED,
@@ -98,4 +99,12 @@ describe('an LldapUser', () => {
   const least = LEAST_SPEC.LldapUser;
   createTable(bench, 'LldapUser', least, [...IDENTITY, ...PASSWORD, ...ATTRIBUTES, ...SAME_MEANING, ...COMMON]);
   changeTable(bench, 'LldapUser', least, CHANGES);
+
+  it('with a photo of 1 MB is applied with --server-side; without, it does not fit the annotation in which kubectl keeps a copy', async () => {
+    const spec = { ...least, attributes: [{ name: 'avatar', value: ['x'.repeat(1_000_000)] }] };
+    const input = JSON.stringify(bench().manifest('LldapUser', spec));
+    const apply = (...flags: string[]) => bench().cluster.kubectl(['apply', '-n', bench().namespace, ...flags, '-f', '-'], { input });
+    assert.match((await apply()).stderr, /metadata\.annotations: Too long: may not be more than 262144 bytes/);
+    assert.match((await apply('--server-side')).stdout, / serverside-applied/);
+  });
 });

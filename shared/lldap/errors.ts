@@ -204,11 +204,11 @@ function excerpt(text: string, texts: readonly string[]): string {
   for (const echo of texts.filter(({ length }) => length > 3 && length <= LOOKED_AT).sort((a, b) => b.length - a.length)) {
     shown = shown.replaceAll(echo, '…').replaceAll(JSON.stringify(echo).slice(1, -1), '…');
   }
-  // An echo may be cut or folded: no word of the request stays either.
+  // An echo may be cut or folded: no word of the request stays either. Only what is shown is looked up: a request may be large.
   const echoes = texts.map((echo) => echo.toLowerCase());
-  shown = shown.replace(/[\p{L}\p{N}]+/gu, (word) => (echoes.some((echo) => isOf(word.toLowerCase(), echo)) ? '…' : word));
-  shown = shown.replace(/[\p{C}\s]+/gu, ' ').trim();
-  return shown.length <= EXCERPT ? shown : `${shown.slice(0, EXCERPT - 1)}…`;
+  const isEcho = (word: string, at: number) => at + word.length === EXCERPT || echoes.some((echo) => isOf(word.toLowerCase(), echo));
+  shown = shown.slice(0, EXCERPT).replace(/[\p{L}\p{N}]+/gu, (word, at: number) => (isEcho(word, at) ? '…' : word));
+  return shown.replace(/[\p{C}\s]+/gu, ' ').trim();
 }
 
 /** A short word is an echo only as a whole, or the message would be dots. */

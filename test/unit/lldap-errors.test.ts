@@ -197,6 +197,10 @@ describe('a text that the operator does not know', () => {
     });
   }
 
+  it('never ends in the start of a word of the request', () => {
+    for (let before = 190; before <= 200; before++) assert.doesNotMatch(shown(`${'-'.repeat(before)} ${secret}`, [secret]).message, /Tr/);
+  });
+
   it('is shown as far as it helps', () => {
     assert.equal(shown('Boom: the user bob is odd', ['bob']).message, 'lldap answered with an error: Boom: the user … is odd');
     const { message } = shown(`Boom${'!'.repeat(5000)}\u0000\u001b[31m`, []);

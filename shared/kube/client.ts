@@ -43,6 +43,8 @@ export interface Kube {
 }
 
 const PAGE = 500;
+/** A list that takes longer than etcd keeps its version is begun anew; three times is bad luck, more is no way to end. */
+const MAX_RESTARTS = 3;
 const APPLY = 'application/apply-patch+yaml';
 
 export function createKube(connection: Connection = connect()): Kube {
@@ -140,7 +142,8 @@ async function found<T>(answer: Promise<unknown>): Promise<T | undefined> {
 }
 
 async function listAll<T>(connection: Connection, path: string, { fields, labels }: Selection): Promise<T[]> {
-  const items: T[] = [];
+  let items: T[] = [];
+  let restarts = 0;
   const query = new URLSearchParams();
   if (fields) query.set('fieldSelector', selector(fields, escapeField));
   if (labels)
@@ -150,10 +153,14 @@ async function listAll<T>(connection: Connection, path: string, { fields, labels
     );
   for (let limit = PAGE; ; ) {
     query.set('limit', String(limit));
-    const page = await pageOf<T>(connection, `${path}?${query}`, limit);
+    const page = await pageOf<T>(connection, `${path}?${query}`, { limit, mayRestart: query.has('continue') && restarts < MAX_RESTARTS });
     // Objects may be 1.5 MB each, users with photos for instance.
     if (page === 'too large') limit = Math.ceil(limit / 8);
-    else {
+    else if (page === 'expired') {
+      items = [];
+      query.delete('continue');
+      restarts++;
+    } else {
       items.push(...page.items);
       if (!page.metadata?.continue) return items;
       query.set('continue', page.metadata.continue);
@@ -166,11 +173,16 @@ interface Page<T> {
   metadata?: { continue?: string };
 }
 
-async function pageOf<T>(connection: Connection, path: string, limit: number): Promise<Page<T> | 'too large'> {
+async function pageOf<T>(
+  connection: Connection,
+  path: string,
+  { limit, mayRestart }: { limit: number; mayRestart: boolean },
+): Promise<Page<T> | 'too large' | 'expired'> {
   try {
     return (await connection.request({ method: 'GET', path })) as Page<T>;
   } catch (error) {
     if (error instanceof KubeError && error.reason === TOO_LARGE && limit > 1) return 'too large';
+    if (error instanceof KubeError && error.expired && mayRestart) return 'expired';
     throw error;
   }
 }

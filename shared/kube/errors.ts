@@ -27,6 +27,11 @@ export class KubeError extends Error {
     return this.status === 404;
   }
 
+  /** The list that the next page was to go on with is too old: begin anew. */
+  get expired(): boolean {
+    return this.status === 410;
+  }
+
   /** The server understood and will not have it, however often. */
   get refused(): boolean {
     return this.status === 422 || this.status === 400;

@@ -26,9 +26,16 @@ export interface KubeListener {
   onSecret(change: Change, secret: Secret): void;
   /** Before a status is written: may it be? */
   onStatus(context: Context | undefined, resource: AnyResource, status: CommonStatus): void;
+  /** The rest of a list is asked for that is too old. */
+  onExpired(): void;
   /** A process has read its own resource. */
   onRead(context: Context, resource: AnyResource | undefined): void;
 }
+
+/** Few, so that lists have pages. */
+const PAGE_SIZE = 3;
+/** Versions after which a list that was read in part is gone, as after a compaction of etcd. */
+const LIST_LIVES = 5;
 
 /** The API server gives up, or its client does, after this time. */
 const LIMIT_MS = 15_000;
@@ -45,6 +52,8 @@ export class KubeDouble {
   readonly #listener: KubeListener;
   readonly #operatorNamespace: string;
   #version = 100;
+  /** What is left of lists that were read in part, and as of which version. */
+  readonly #lists = new Map<string, { at: number; items: AnyResource[] }>();
   #uid = 0;
 
   constructor(scheduler: Scheduler, listener: KubeListener, operatorNamespace: string) {
@@ -170,7 +179,7 @@ export class KubeDouble {
       /^\/apis\/[^/]+\/v1alpha1(?:\/namespaces\/([^/]+))?\/([^/]+)(?:\/([^/]+))?(?:\/(status))?$/.exec(url.pathname) ?? [];
     const kind = (Object.keys(PLURALS) as KindName[]).find((k) => PLURALS[k] === plural);
     if (!kind) return {};
-    if (namespace === undefined || name === undefined) return { items: this.#list(kind, namespace, url) };
+    if (namespace === undefined || name === undefined) return this.#page(url, () => this.#list(kind, namespace, url));
     const current = this.get(kind, namespace, name);
     if (request.method === 'GET') {
       const own = by?.target;
@@ -180,6 +189,22 @@ export class KubeDouble {
     if (sub === 'status') return this.#applyStatus(current ?? notFound(), request.body as AnyResource, by);
     if (Array.isArray(request.body)) return this.#patch(current ?? notFound(), request.body as Operation[]);
     return this.#apply(kind, namespace, name, current, request.body as AnyResource);
+  }
+
+  /** So many at a time, all as they were at the first page; what is too old to go on with is answered 410. */
+  #page(url: URL, list: () => AnyResource[]): unknown {
+    const token = url.searchParams.get('continue');
+    const listed = token === null ? { at: this.#version, items: list() } : this.#lists.get(token);
+    if (!listed || this.#version - listed.at > LIST_LIVES) {
+      this.#listener.onExpired();
+      throw new KubeError(410, 'the provided continue parameter is too old', 'Expired');
+    }
+    const items = listed.items.slice(0, PAGE_SIZE);
+    const rest = listed.items.slice(PAGE_SIZE);
+    if (rest.length === 0) return { items };
+    const next = `page-${this.#lists.size}`;
+    this.#lists.set(next, { at: listed.at, items: rest });
+    return { items, metadata: { continue: next } };
   }
 
   #list(kind: KindName, namespace: string | undefined, url: URL): AnyResource[] {

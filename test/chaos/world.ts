@@ -210,6 +210,7 @@ export class World {
         this.writes.push(`status ${resourceKey(current)}`);
         this.#invariants.status(by, current, status);
       },
+      onExpired: () => this.count('kube: a list expired'),
       onRead: (by, resource) => this.#passes.read(by, resource),
     };
   }

@@ -94,6 +94,25 @@ describe('shared/kube/client', () => {
     assert.equal(await kube.secret('team', 'alice'), undefined);
   });
 
+  describe('a list whose next page has expired', () => {
+    const expired = () => new KubeError(410, 'the provided continue parameter is too old', 'Expired');
+    const first = (name: string) => ({ items: [{ name }], metadata: { continue: 'next' } });
+
+    it('is read anew from its first page, and holds nothing twice', async () => {
+      const { kube, made } = bench(first('a'), expired(), first('b'), { items: [{ name: 'c' }] });
+      assert.deepEqual(await kube.list('LldapUser'), [{ name: 'b' }, { name: 'c' }]);
+      assert.deepEqual(
+        made.map(({ path }) => path.includes('continue=next')),
+        [false, true, false, true],
+      );
+    });
+
+    it('is given up when it never comes to its end', async () => {
+      const { kube } = bench(...Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? first('a') : expired())));
+      await assert.rejects(kube.list('LldapUser'), { status: 410 });
+    });
+  });
+
   describe('our finalizer', () => {
     const version = { op: 'test', path: '/metadata/resourceVersion', value: '1' };
     const withFinalizers = (...finalizers: string[]) => user({ metadata: { finalizers } });

@@ -33,9 +33,9 @@ export interface KubeListener {
 }
 
 /** Few, so that lists have pages. */
-const PAGE_SIZE = 3;
+const PAGE_SIZE = 2;
 /** Versions after which a list that was read in part is gone, as after a compaction of etcd. */
-const LIST_LIVES = 5;
+const LIST_LIVES = 1;
 
 /** The API server gives up, or its client does, after this time. */
 const LIMIT_MS = 15_000;

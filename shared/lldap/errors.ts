@@ -178,6 +178,11 @@ export function statusError(status: number, sent: Sent): LldapError {
   if (status === 401) return new LldapError('unauthenticated', 'lldap refuses the credentials of the operator');
   if (status === 400) return new LldapError('unforeseen', 'lldap does not understand the request: its version may be another (HTTP 400)');
   if (status === 413) return new LldapError('refused', 'the request is too large for lldap (HTTP 413)');
+  if (status >= 300 && status < 400)
+    return new LldapError(
+      'unavailable',
+      `lldap's address redirects (HTTP ${status}), as a login page in front of lldap does: use the address of lldap's own Service in the cluster`,
+    );
   // 408 is lldap's answer to a request whose head it had no time to read: it was not carried out.
   if (status < 500) return new LldapError('unavailable', `lldap's address answers HTTP ${status}`);
   return new LldapError('unavailable', `lldap's address answers HTTP ${status}`, { outcomeUnknown: sent.mutation });

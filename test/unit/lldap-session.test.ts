@@ -227,6 +227,24 @@ describe('the session with lldap', () => {
     assert.match(error.message, /something else than lldap's API/);
   });
 
+  it('does not follow lldap\'s address to a login page, and says to use the Service in the cluster', async () => {
+    const asked: string[] = [];
+    const proxy = createServer((request, response) => {
+      asked.push(String(request.url));
+      response.writeHead(302, { location: '/outpost/login?hush-value' }).end();
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    closing.push(() => proxy.close());
+    const client = connect({ url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` });
+    const error = await failure(client.user('admin'));
+    assert.equal(error.kind, 'unavailable');
+    assert.equal(
+      error.message,
+      "lldap's address redirects (HTTP 302), as a login page in front of lldap does: use the address of lldap's own Service in the cluster",
+    );
+    assert.deepEqual(asked, ['/auth/simple/login']);
+  });
+
   it('keeps password and tokens out of its errors and its log, whatever lldap says', async () => {
     const password = lldap.admin.password;
     const patient = connect();

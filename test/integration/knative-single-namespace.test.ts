@@ -4,8 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
+import { send } from '../local/knative/http.ts';
 import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
 import { renderWith } from '../local/knative/render.ts';
+import type { Happening } from '../local/knative/story.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { installCrds } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
@@ -103,6 +105,31 @@ describe('An installation of a single namespace', function () {
     const { stdout } = await cluster.kubectl(['get', 'llu', 'mallory', '-n', elsewhere, '-o', 'jsonpath={.status}{.metadata.finalizers}']);
     assert.equal(stdout, '');
     assert.ok(!(await lldap.users()).some(({ id }) => id === 'mallory'));
+  });
+
+  it('answers the event of a Secret of another namespace once, as one that is not its own', async () => {
+    const told: Happening[] = [];
+    const end = knative.listen((happening) => told.push(happening));
+    const event = {
+      'ce-specversion': '1.0',
+      'ce-id': 'secret-elsewhere',
+      'ce-source': '/test',
+      'ce-type': 'dev.knative.apiserver.ref.update',
+      'ce-kind': 'Secret',
+      'ce-namespace': elsewhere,
+      'ce-name': 'password',
+    };
+    assert.equal((await send('POST', knative.brokerUrl, event, Buffer.alloc(0))).status, 202);
+    const tries = () =>
+      told.flatMap((each) =>
+        (each.what === 'delivered' || each.what === 'undelivered') && each.event.id === event['ce-id'] ? [{ status: 0, ...each }] : [],
+      );
+    await until(async () => tries().length > 0);
+    end();
+    assert.deepEqual(
+      tries().map(({ what, trigger, status }) => ({ what, trigger, status })),
+      [{ what: 'delivered', trigger: 'lldap-operator-user', status: 204 }],
+    );
   });
 
   it('has no right outside its namespace', async () => {

@@ -33,6 +33,11 @@ describe('An installation that serves its own namespace only', () => {
     assert.deepEqual([cost.kubeReads, cost.kubeWrites, cost.mutations], [[], [], []]);
   });
 
+  it('leaves the event of a Secret elsewhere alone, without a call, and answers it once', async () => {
+    const cost = await h.cost(async () => assert.deepEqual(await h.secretEvent('password'), { status: 204 }));
+    assert.deepEqual([cost.kubeReads, h.posted.reconcile], [[], []]);
+  });
+
   it('waits for no resource elsewhere that declares a name, nor is held up by one', async () => {
     await h.lldap.edit('mutation { createUser(user: {id: "hand", email: "hand@example.com"}) { id } }');
     await h.create('LldapUser', 'hand', { username: 'hand', email: 'x@example.com', passwordPolicy: 'Ignore' });

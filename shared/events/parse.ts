@@ -20,12 +20,14 @@ export type OperatorEvent =
   | { what: 'resource'; change: 'add' | 'update' | 'delete'; target: Target; object: unknown }
   | { what: 'secret'; namespace: string; name: string; redelivered: number }
   | { what: 'reconcile'; target: Target; notBefore?: string; redelivered: number }
-  | { what: 'requeue'; target: EventTarget; notBefore: string; redelivered: number }
+  /** `time`: when the event was made, by the clock that `notBefore` goes by. */
+  | { what: 'requeue'; target: EventTarget; notBefore: string; time: string; redelivered: number }
   | { what: 'startup'; mode: SweepMode };
 
 /** The sender must change the event: answered once with 400, never retried. The message names what is wrong. */
 export class MalformedEvent extends Error {
   override name = 'MalformedEvent';
+  readonly status = 400;
 }
 
 const SOURCE_TYPE = /^dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)$/;
@@ -54,6 +56,8 @@ export function parseEvent(headers: IncomingHttpHeaders, body: Buffer): Operator
         what: 'requeue',
         target: requeueTarget(event),
         notBefore: timestampOf(event, 'notbefore'),
+        // The library's default is now.
+        time: timestampOf(event, 'time'),
         redelivered: redeliveredOf(event),
       };
     case EVENT_TYPE.startup:
@@ -112,7 +116,7 @@ function redeliveredOf(event: CloudEvent<unknown>): number {
 }
 
 function modeOf(data: unknown): SweepMode {
-  const mode = isRecord(data) ? (data.mode ?? 'sweep') : data === undefined ? 'sweep' : undefined;
+  const mode = (isRecord(data) ? data.mode : undefined) ?? 'sweep';
   if (mode === 'sweep' || mode === 'full' || mode === 'drift') return mode;
   throw new MalformedEvent('the data is not {"mode": "sweep"}, "full" or "drift"');
 }
@@ -131,6 +135,8 @@ function toCloudEvent(headers: IncomingHttpHeaders, body: Buffer): CloudEvent<un
     const value = attributes[name];
     if (typeof value !== 'string' || value.length === 0) throw new MalformedEvent(`the attribute "${name}" is missing`);
   }
+  if (attributes.data !== undefined && !isRecord(attributes.data))
+    throw new MalformedEvent('the data is not a JSON object such as {"mode": "full"}');
   try {
     return new CloudEvent<unknown>(attributes as { type: string; source: string });
   } catch (error) {
@@ -167,9 +173,10 @@ function structuredAttributes(mediaType: string, body: Buffer): Record<string, u
   return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== null));
 }
 
+/** JSON is UTF-8; a byte-order mark before it is none of its own. */
 function parseJson(body: Buffer): unknown {
   try {
-    return JSON.parse(body.toString('utf8')) as unknown;
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) as unknown;
   } catch {
     throw new MalformedEvent('the body is not JSON');
   }

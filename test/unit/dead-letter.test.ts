@@ -39,7 +39,7 @@ describe('functions/requeue/dead-letter', () => {
         { what: 'secret', namespace: 'team', name: 'alice', redelivered: 1 },
         [{ kind: 'Secret', namespace: 'team', name: 'alice' }, '2026-03-01T12:00:10.000Z', 2],
       ],
-      'a requeue event': [{ what: 'requeue', target: ALICE, notBefore: DUE, redelivered: 0 }, [ALICE, ...later]],
+      'a requeue event': [{ what: 'requeue', target: ALICE, notBefore: DUE, time: DUE, redelivered: 0 }, [ALICE, ...later]],
     };
     for (const [name, [event, args]] of Object.entries(events)) {
       it(name, async () => {

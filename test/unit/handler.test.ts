@@ -72,7 +72,10 @@ describe('shared/reconcile/handler', () => {
       { ...reconcile, target: { ...TARGET, kind: 'LldapGroup' } },
       'the extension "kind" is LldapGroup; this function serves LldapUser',
     ],
-    'a requeue event': [{ what: 'requeue', target: TARGET, notBefore: DUE, redelivered: 0 }, 'events of requeue are not for LldapUser'],
+    'a requeue event': [
+      { what: 'requeue', target: TARGET, notBefore: DUE, time: DUE, redelivered: 0 },
+      'events of requeue are not for LldapUser',
+    ],
     'a startup event': [{ what: 'startup', mode: 'sweep' }, 'events of startup are not for LldapUser'],
   };
   for (const [name, [event, message, withSecrets]] of Object.entries(refused)) {

@@ -227,7 +227,7 @@ describe('the session with lldap', () => {
     assert.match(error.message, /something else than lldap's API/);
   });
 
-  it('does not follow lldap\'s address to a login page, and says to use the Service in the cluster', async () => {
+  it("does not follow lldap's address to a login page, and says to use the Service in the cluster", async () => {
     const asked: string[] = [];
     const proxy = createServer((request, response) => {
       asked.push(String(request.url));

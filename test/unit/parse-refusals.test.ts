@@ -1,7 +1,20 @@
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
 import { parseEvent } from '../../shared/events/parse.ts';
-import { ALICE, type Attributes, binary, RECONCILE, REQUEUE, refusal, required, SECRET, STARTUP, structured, UPDATE } from './requests.ts';
+import {
+  ALICE,
+  type Attributes,
+  binary,
+  DUE,
+  RECONCILE,
+  REQUEUE,
+  refusal,
+  required,
+  SECRET,
+  STARTUP,
+  structured,
+  UPDATE,
+} from './requests.ts';
 
 describe('shared/events/parse refuses a malformed event and says what is wrong:', () => {
   const kinds = 'not one of LldapUser, LldapGroup, LldapMembership, LldapAttributeSchema';
@@ -36,6 +49,10 @@ describe('shared/events/parse refuses a malformed event and says what is wrong:'
     'a time without day': [{ notbefore: '12:00' }, `the extension "notbefore" is "12:00", ${time}`],
     'an empty time': [{ notbefore: '' }, `the extension "notbefore" is "", ${time}`],
     'a time that is no time': [{ notbefore: '2026-13-01T12:00:00Z' }, `the extension "notbefore" is "2026-13-01T12:00:00Z", ${time}`],
+    'a requeue event whose own time has no zone': [
+      { type: REQUEUE, notbefore: DUE, time: '2026-03-01T12:00:00' },
+      `the extension "time" is "2026-03-01T12:00:00", ${time}`,
+    ],
     'a requeue event without time': [{ type: REQUEUE }, `the extension "notbefore" is missing, ${time}`],
     'a negative count': [{ redelivered: '-1' }, 'the extension "redelivered" is "-1", not a count'],
     'a count that is none': [{ redelivered: 'often' }, 'the extension "redelivered" is "often", not a count'],
@@ -180,8 +197,9 @@ describe('shared/events/parse refuses a malformed event and says what is wrong:'
     'data of a format that is not named': ['{}', undefined, 'the content-type "" is not application/json'],
     'a mode that is none': [{ mode: 'everything' }, 'application/json', 'the data is not {"mode": "sweep"}, "full" or "drift"'],
     'a mode that is no text': [{ mode: ['full'] }, 'application/json', 'the data is not {"mode": "sweep"}, "full" or "drift"'],
-    'a mode in a list': [['full'], 'application/json', 'the data is not {"mode": "sweep"}, "full" or "drift"'],
-    'a mode by itself': ['"full"', 'application/json', 'the data is not {"mode": "sweep"}, "full" or "drift"'],
+    'a mode in a list': [['full'], 'application/json', 'the data is not a JSON object such as {"mode": "full"}'],
+    'a mode by itself': ['"full"', 'application/json', 'the data is not a JSON object such as {"mode": "full"}'],
+    'data that is not UTF-8': [Buffer.from([0x7b, 0xff, 0x7d]), 'application/json', 'the body is not JSON'],
   };
   for (const [name, [body, contentType, message]] of Object.entries(data)) {
     it(name, () =>
@@ -190,6 +208,22 @@ describe('shared/events/parse refuses a malformed event and says what is wrong:'
         message,
       ),
     );
+  }
+
+  for (const type of [RECONCILE, REQUEUE, STARTUP, UPDATE]) {
+    for (const value of [0, false, '', 'text', [], 5]) {
+      it(`data that is ${JSON.stringify(value)} on an event of type ${type}`, () => {
+        const message = 'the data is not a JSON object such as {"mode": "full"}';
+        assert.equal(
+          refusal(() => structured({ type, notbefore: DUE, data: value })),
+          message,
+        );
+        assert.equal(
+          refusal(() => binary({ type, notbefore: DUE }, JSON.stringify(value))),
+          message,
+        );
+      });
+    }
   }
 
   it('of which it repeats no more than a little', () => {

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { type OperatorEvent, parseEvent } from '../../shared/events/parse.ts';
 import { ALICE, type Attributes, binary, DUE, REQUEUE, required, SECRET, STARTUP, structured, TARGET, UPDATE } from './requests.ts';
 
+const MADE = '2026-03-01T11:59:55.123Z';
+
 describe('shared/events/parse', () => {
   const modes = { binary, structured };
   const events: Record<string, [Attributes, OperatorEvent]> = {
@@ -22,12 +24,12 @@ describe('shared/events/parse', () => {
       { what: 'secret', namespace: 'team', name: 'alice', redelivered: 2 },
     ],
     'a requeue event': [
-      { type: REQUEUE, notbefore: DUE },
-      { what: 'requeue', target: TARGET, notBefore: DUE, redelivered: 0 },
+      { type: REQUEUE, notbefore: DUE, time: MADE },
+      { what: 'requeue', target: TARGET, notBefore: DUE, time: MADE, redelivered: 0 },
     ],
     'a requeue event for a Secret': [
-      { type: REQUEUE, kind: 'Secret', apiversion: 'v1', notbefore: DUE, redelivered: '1' },
-      { what: 'requeue', target: { ...TARGET, kind: 'Secret' }, notBefore: DUE, redelivered: 1 },
+      { type: REQUEUE, kind: 'Secret', apiversion: 'v1', notbefore: DUE, time: MADE, redelivered: '1' },
+      { what: 'requeue', target: { ...TARGET, kind: 'Secret' }, notBefore: DUE, time: MADE, redelivered: 1 },
     ],
     'a Secret’s own event': [
       { type: SECRET, kind: 'Secret', apiversion: 'v1' },
@@ -125,6 +127,25 @@ describe('shared/events/parse', () => {
     it('and may leave attributes out by null', () => {
       assert.deepEqual(structured({ notbefore: null, apiversion: null }), { what: 'reconcile', target: TARGET, redelivered: 0 });
     });
+  });
+
+  it('a requeue event without a time of its own was made now', () => {
+    const before = Date.now();
+    for (const parse of Object.values(modes)) {
+      const event = parse({ type: REQUEUE, notbefore: DUE });
+      const time = event.what === 'requeue' ? Date.parse(event.time) : assert.fail();
+      assert.ok(before <= time && time <= Date.now());
+    }
+  });
+
+  it('a byte-order mark before the JSON is read over, in both modes', () => {
+    const body = Buffer.from(`\uFEFF${JSON.stringify({ ...required, ...ALICE })}`);
+    assert.equal(parseEvent({ 'content-type': 'application/cloudevents+json' }, body).what, 'reconcile');
+    assert.deepEqual(binary({ type: STARTUP }, '\uFEFF{"mode": "full"}'), { what: 'startup', mode: 'full' });
+  });
+
+  it('an event that needs no data may carry an object, as kn sends it', () => {
+    assert.equal(binary({}, {}).what, 'reconcile');
   });
 
   it('header values may be percent-encoded', () => {

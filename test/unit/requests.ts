@@ -20,7 +20,12 @@ export const required = { specversion: '1.0', id: '1', source: '/test', type: RE
 /** An undefined attribute is left out. */
 export function binary(attributes: Attributes, data?: unknown, headers: IncomingHttpHeaders = {}): OperatorEvent {
   const all = Object.entries({ ...required, ...ALICE, ...attributes }).filter(([, value]) => value !== undefined);
-  const body = data === undefined ? Buffer.alloc(0) : Buffer.from(typeof data === 'string' ? data : JSON.stringify(data));
+  const body =
+    data === undefined
+      ? Buffer.alloc(0)
+      : Buffer.isBuffer(data)
+        ? data
+        : Buffer.from(typeof data === 'string' ? data : JSON.stringify(data));
   const contentType = data === undefined ? {} : { 'content-type': 'application/json' };
   return parseEvent({ ...contentType, ...Object.fromEntries(all.map(([name, value]) => [`ce-${name}`, String(value)])), ...headers }, body);
 }

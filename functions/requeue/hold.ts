@@ -1,50 +1,90 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type Broker, BrokerError } from '../../shared/events/broker.ts';
-import type { EventTarget } from '../../shared/events/parse.ts';
+import type { OperatorEvent } from '../../shared/events/parse.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Answer, EventContext } from '../../shared/server.ts';
 import { gauge } from '../../shared/telemetry.ts';
 
-export interface Requeue {
-  target: EventTarget;
-  /** RFC 3339; goes on unchanged. */
-  notBefore: string;
-  redelivered: number;
-}
+export type Requeue = Omit<Extract<OperatorEvent, { what: 'requeue' }>, 'what'>;
 
-interface Held {
-  target: EventTarget;
-  /** Milliseconds since the epoch. */
+interface Held extends Requeue {
+  /** Of its resource. */
+  key: string;
+  /** Milliseconds since the epoch, by this process's clock. */
   due: number;
-  letGo: AbortController;
+  /** Ends the hold, by its reason: `early` posts the event at once, `left` leaves it to the sweep. */
+  released: AbortController;
 }
 
 type Context = Pick<EventContext, 'signal' | 'stopping'>;
 
 /** Milliseconds: longer than the longest delay with its jitter, shorter than the Trigger's timeout. */
-const HOLD_AT_MOST = 330_000;
+const MAX_HOLD_MS = 330_000;
+/** Of one resource: its retry, one that a newer generation made stale, and a dead letter. */
+const MAX_PER_RESOURCE = 3;
 
 /**
  * Holds requests open until they are due, then posts their reconcile events: Knative has no delayed delivery, and
  * a request under way is the only thing that keeps a pod.
  *
- * 1. One hold for each key and due time: an exact repetition is answered at once, and displaces nothing.
- * 2. Whatever `notBefore` says, no hold is longer than 330 s.
+ * 1. One hold for each resource and due time: an exact repetition is answered at once, and displaces nothing.
+ * 2. The wait is the difference between `notBefore` and the event's own `time`, whatever this process's clock says, and
+ *    at most 330 s. An event that is delivered again is held anew.
  * 3. When the process is told to stop, 503 at once: the broker brings the event to the next one.
- * 4. Above `most` held requests it lets go of the one that is due last: the time stands in the resource's status, and
- *    the sweep picks it up. So forged events with a far time, however many, keep no retry from its own.
+ * 4. One resource has three places. A fourth event takes the oldest's, whose reconcile event is posted at once: forged
+ *    events can make a retry early, as a forged reconcile event does, but never late.
+ * 5. Above `most` held requests, the latest of the namespace that holds most is answered and left to the sweep, which
+ *    finds its time in the resource's status. So no namespace displaces the retries of one that holds fewer.
  */
 export function createHolds(io: { broker: Broker; clock: Clock; log: Log }, most: number) {
-  const held = new Map<string, Held>();
+  /** By resource, the oldest first. */
+  const held = new Map<string, Held[]>();
+  let size = 0;
 
-  async function hold({ target, notBefore, redelivered }: Requeue, context: Context, letGo: AbortSignal): Promise<Answer> {
-    const wait = Math.min(Date.parse(notBefore) - io.clock.now(), HOLD_AT_MOST);
+  function setPlaces(key: string, places: Held[]): void {
+    size += places.length - (held.get(key)?.length ?? 0);
+    if (places.length > 0) held.set(key, places);
+    else held.delete(key);
+    gauge('lldap_operator.requeue.held', [{ value: size }]);
+  }
+
+  function remove(own: Held): void {
+    const places = held.get(own.key) ?? [];
+    setPlaces(
+      own.key,
+      places.filter((one) => one !== own),
+    );
+  }
+
+  function release(own: Held | undefined, how: 'early' | 'left'): void {
+    if (!own) return;
+    remove(own);
+    own.released.abort(how);
+  }
+
+  /** Lets go of the latest of the namespace that holds most. */
+  function leaveOne(): void {
+    const all = [...held.values()].flat();
+    const byNamespace = Object.groupBy(all, ({ target }) => target.namespace);
+    const share = ({ target }: Held) => byNamespace[target.namespace]?.length ?? 0;
+    const [last] = all.sort((a, b) => share(b) - share(a) || b.due - a.due);
+    release(last, 'left');
+    io.log.warn('too many delayed retries; left one to the sweep', { ...last?.target, held: size });
+  }
+
+  async function wait({ target, notBefore, redelivered, due, released }: Held, context: Context): Promise<Answer> {
+    const ms = Math.min(due - io.clock.now(), MAX_HOLD_MS);
     try {
-      if (wait > 0) await io.clock.sleep(wait, AbortSignal.any([letGo, context.signal, context.stopping]));
+      if (ms > 0) {
+        const sleep = io.clock.sleep(ms, AbortSignal.any([released.signal, context.signal, context.stopping]));
+        await sleep.catch((reason: unknown) => {
+          if (reason !== 'early') throw reason;
+        });
+      }
       await io.broker.reconcile(target, { notBefore, redelivered });
       return { status: 204 };
     } catch (error) {
-      if (letGo.aborted) return { status: 204 };
+      if (released.signal.reason === 'left') return { status: 204 };
       if (context.signal.aborted || context.stopping.aborted) return { status: 503, message: 'stopping; deliver again' };
       if (!(error instanceof BrokerError)) throw error;
       io.log.error('the broker did not take a reconcile event', { ...target, reason: error.message });
@@ -52,34 +92,22 @@ export function createHolds(io: { broker: Broker; clock: Clock; log: Log }, most
     }
   }
 
-  function letGoOfLast(): void {
-    const [last] = [...held].sort(([, a], [, b]) => b.due - a.due);
-    if (!last) return;
-    const [key, { target, letGo }] = last;
-    held.delete(key);
-    letGo.abort();
-    io.log.warn('too many requests are held; left one to the sweep', { ...target, held: held.size });
-  }
-
   return {
     async hold(requeue: Requeue, context: Context): Promise<Answer> {
-      const { target, notBefore } = requeue;
-      const key = `${target.kind}/${target.namespace}/${target.name}/${notBefore}`;
-      if (held.has(key)) return { status: 204 };
+      const { target, notBefore, time } = requeue;
+      const key = `${target.kind}/${target.namespace}/${target.name}`;
+      const places = held.get(key) ?? [];
+      if (places.some((one) => one.notBefore === notBefore)) return { status: 204 };
       if (context.stopping.aborted) return { status: 503, message: 'stopping; deliver again' };
-      const own: Held = { target, due: Date.parse(notBefore), letGo: new AbortController() };
-      held.set(key, own);
-      if (held.size > most) letGoOfLast();
-      gauge('lldap_operator.requeue.held', [{ value: held.size }]);
-      try {
-        return await hold(requeue, context, own.letGo.signal);
-      } finally {
-        if (held.get(key) === own) held.delete(key);
-        gauge('lldap_operator.requeue.held', [{ value: held.size }]);
-      }
+      const due = io.clock.now() + Date.parse(notBefore) - Date.parse(time);
+      const own: Held = { ...requeue, key, due, released: new AbortController() };
+      setPlaces(key, [...places, own]);
+      if (places.length >= MAX_PER_RESOURCE) release(places[0], 'early');
+      if (size > most) leaveOne();
+      return await wait(own, context).finally(() => remove(own));
     },
     get size(): number {
-      return held.size;
+      return size;
     },
   };
 }

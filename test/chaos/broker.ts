@@ -1,3 +1,4 @@
+import { timestamp } from '../../shared/clock.ts';
 import { type Broker, BrokerError } from '../../shared/events/broker.ts';
 import type { EventTarget, OperatorEvent } from '../../shared/events/parse.ts';
 import { MalformedEvent } from '../../shared/events/parse.ts';
@@ -57,9 +58,11 @@ export class BrokerDouble {
         carryOut: () => this.post(event),
         faults: FAULTS,
       });
+    // By its own clock, as every event that a process makes.
+    const now = () => timestamp(this.#scheduler.clockOf(process).now());
     return {
       reconcile: (target, { notBefore, redelivered = 0 } = {}) => post(reconcileEvent(target, notBefore, redelivered)),
-      requeue: (target, notBefore, redelivered = 0) => post({ what: 'requeue', target, notBefore, redelivered }),
+      requeue: (target, notBefore, redelivered = 0) => post({ what: 'requeue', target, notBefore, time: now(), redelivered }),
       startup: (mode) => post({ what: 'startup', mode }),
     };
   }

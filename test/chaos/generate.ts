@@ -158,12 +158,12 @@ const failing: Arb<Step> = fc.oneof(
 const late: Arb<Step> = fc.record({ do: fc.constant('crashLate' as const), ...soon });
 
 const target = fc.tuple(kind, place).map(([k, at]) => ({ kind: k, namespace: at.split('/')[0] ?? '', name: at.split('/')[1] ?? '' }));
-const notBefore = pick('2026-03-01T12:00:05.000Z', '2026-03-01T13:00:00.000Z', '2099-01-01T00:00:00.000Z');
+const notBefore = pick('2026-03-01T12:00:00.000Z', '2026-03-01T12:00:05.000Z', '2026-03-01T13:00:00.000Z', '2099-01-01T00:00:00.000Z');
 const telling: Arb<Step> = fc.oneof(
   fc.record({
     do: fc.constant('forge' as const),
     event: fc.oneof(
-      fc.record({ what: fc.constant('requeue' as const), target, notBefore, redelivered: fc.constant(0) }),
+      fc.record({ what: fc.constant('requeue' as const), target, notBefore, time: notBefore, redelivered: fc.constant(0) }),
       fc.record({ what: fc.constant('reconcile' as const), target, redelivered: fc.constant(0) }),
       fc.record({ what: fc.constant('reconcile' as const), target, notBefore, redelivered: fc.constant(0) }),
       fc.record({

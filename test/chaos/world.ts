@@ -136,12 +136,9 @@ export class World {
     return this.processes.filter((p) => this.scheduler.calls.some(({ by }) => by === p) || flights.some(({ process }) => process === p));
   }
 
-  /**
-   * Whether a retry may be left to the sweep: requeue lets go of what is above its bound, and where clocks differ a
-   * retry's event may come before the status that names it.
-   */
+  /** Whether a retry may be left to the sweep: requeue lets go of what is above its bound. */
   get mayLetGo(): boolean {
-    return this.#schedule.maxHeld < 100 || this.#schedule.skews.some((minutes) => minutes !== 0);
+    return this.#schedule.maxHeld < 100;
   }
 
   /** Whether a function has more than one process, or had. */

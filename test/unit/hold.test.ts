@@ -28,9 +28,12 @@ function bench(most = 1000) {
   const requeue = (name: string, seconds: number, more: Partial<Requeue> = {}): Requeue => ({
     target: { kind: 'LldapUser', namespace: 'team', name },
     notBefore: timestamp(start + seconds * 1000),
+    time: timestamp(clock.now()),
     redelivered: 0,
     ...more,
   });
+  const elsewhere = (namespace: string, name: string, seconds: number) =>
+    requeue(name, seconds, { target: { kind: 'LldapUser', namespace, name } });
   /** Asks and notes the answer when it comes. */
   const hold = (asked: Requeue, signal = new AbortController().signal) => {
     const holding: { answer?: Answer; done: Promise<void> } = { done: Promise.resolve() };
@@ -46,6 +49,9 @@ function bench(most = 1000) {
     holds,
     stopping,
     requeue,
+    elsewhere,
+    /** Which was posted when. */
+    times: () => posted.map((text) => text.split(':')[0]),
     hold,
     /** What the broker does from now on. */
     fail: (error: Error) => {
@@ -79,6 +85,38 @@ describe('functions/requeue/hold', () => {
     const { posted, requeue, hold } = bench();
     await hold(requeue('alice', 0, { notBefore: '2026-03-01T13:00:00+01:00', redelivered: 3 })).done;
     assert.deepEqual(posted, ['alice at 0 s: {"notBefore":"2026-03-01T13:00:00+01:00","redelivered":3}']);
+  });
+
+  describe('waits for as long as the event says, by its own time,', () => {
+    // A clock that is ahead made a retry due at once, without end, and one that is behind made five seconds 330.
+    for (const [who, minutes] of [
+      ['ten minutes ahead of', 10],
+      ['ten minutes behind', -10],
+      ['a day ahead of', 24 * 60],
+    ] as const) {
+      it(`whether its own clock is ${who} the function's or not`, async () => {
+        const { clock, times, requeue, hold } = bench();
+        const sent = clock.now() - minutes * 60_000;
+        const held = hold(requeue('alice', 0, { time: timestamp(sent), notBefore: timestamp(sent + 5_000) }));
+        await clock.advance(4_999);
+        assert.deepEqual([times(), held.answer], [[], undefined]);
+        await clock.advance(1);
+        assert.deepEqual([times(), held.answer], [['alice at 5 s'], DONE]);
+      });
+    }
+
+    it('anew when it is delivered again', async () => {
+      const { clock, times, requeue, hold } = bench();
+      const event = requeue('alice', 30);
+      const sender = new AbortController();
+      const first = hold(event, sender.signal);
+      await clock.advance(20_000);
+      sender.abort();
+      await first.done;
+      hold(event);
+      await clock.advance(30_000);
+      assert.deepEqual(times(), ['alice at 50 s']);
+    });
   });
 
   it('holds nothing longer than 330 s, whatever the event says', async () => {
@@ -184,6 +222,37 @@ describe('functions/requeue/hold', () => {
     });
   });
 
+  describe('one resource', () => {
+    it("has three places; a fourth event takes the oldest one's, which is posted at once rather than lost", async () => {
+      const { clock, times, holds, requeue, hold } = bench();
+      const held = [300, 200, 100, 250].map((seconds) => hold(requeue('alice', seconds)));
+      await held[0]?.done;
+      assert.deepEqual([times(), held[0]?.answer, holds.size], [['alice at 0 s'], DONE, 3]);
+      await clock.advance(300_000);
+      assert.deepEqual(times(), ['alice at 0 s', 'alice at 100 s', 'alice at 200 s', 'alice at 250 s']);
+    });
+
+    it("takes no other's place, however many times are forged for it, and its own retry is not late", async () => {
+      const { clock, times, holds, requeue, hold } = bench(10);
+      for (let i = 0; i < 7; i++) hold(requeue(`other-${i}`, 60));
+      const real = hold(requeue('alice', 30));
+      for (let i = 0; i < 1000; i++) hold(requeue('alice', 20 + i / 1000));
+      await real.done;
+      assert.deepEqual([real.answer, times()[0], holds.size], [DONE, 'alice at 0 s', 10]);
+      await clock.advance(60_000);
+      assert.equal(times().filter((text) => text?.startsWith('other-')).length, 7);
+    });
+
+    it('has its place again when one is done', async () => {
+      const { clock, times, requeue, hold } = bench();
+      for (const seconds of [10, 20, 30]) hold(requeue('alice', seconds));
+      await clock.advance(10_000);
+      hold(requeue('alice', 40));
+      await clock.advance(30_000);
+      assert.deepEqual(times(), ['alice at 10 s', 'alice at 20 s', 'alice at 30 s', 'alice at 40 s']);
+    });
+  });
+
   describe('as many as it may hold', () => {
     it('lets go of one more, which the sweep then picks up, and says so', async () => {
       const { clock, posted, lines, requeue, hold } = bench(2);
@@ -191,7 +260,7 @@ describe('functions/requeue/hold', () => {
       const third = hold(requeue('carol', 30));
       await third.done;
       assert.deepEqual(third.answer, DONE);
-      assert.match(lines.join(''), /"level":"warn","message":"too many requests are held; left one to the sweep".*"name":"carol"/);
+      assert.match(lines.join(''), /"level":"warn","message":"too many delayed retries; left one to the sweep".*"name":"carol"/);
       await clock.advance(20_000);
       assert.deepEqual(
         held.map(({ answer }) => answer),
@@ -230,6 +299,42 @@ describe('functions/requeue/hold', () => {
       for (let i = 0; i < 10; i++) hold(requeue('alice', 10));
       await clock.advance(10_000);
       assert.equal(posted.length, 1);
+    });
+
+    it('a thousand forged events with a near time, in another namespace, keep no retry from its own', async () => {
+      const { clock, times, requeue, elsewhere, hold } = bench(1000);
+      const before = hold(requeue('before', 5));
+      const forged = Array.from({ length: 1000 }, (_, i) => hold(elsewhere('forged', `forged-${i}`, 4)));
+      hold(requeue('after', 5));
+      await clock.advance(5_000);
+      assert.deepEqual(
+        times().filter((text) => !text?.startsWith('forged')),
+        ['before at 5 s', 'after at 5 s'],
+      );
+      assert.deepEqual(before.answer, DONE);
+      assert.equal(forged.filter(({ answer }) => answer === undefined).length, 0);
+    });
+
+    it('a thousand broken resources of one namespace keep no retry of another from its own', async () => {
+      const { clock, times, elsewhere, hold } = bench(1000);
+      for (let i = 0; i < 1500; i++) hold(elsewhere('broken', `broken-${i}`, 30));
+      for (let i = 0; i < 20; i++) hold(elsewhere('other', `other-${i}`, 300));
+      for (let i = 0; i < 500; i++) hold(elsewhere('broken', `late-${i}`, 10));
+      await clock.advance(300_000);
+      assert.equal(times().filter((text) => text?.startsWith('other-')).length, 20);
+      assert.equal(times().length, 1000);
+    });
+
+    it('it is the latest of the namespace with the most that is left to the sweep', async () => {
+      const { lines, elsewhere, hold } = bench(4);
+      const held = [hold(elsewhere('one', 'a', 300)), hold(elsewhere('two', 'b', 10)), hold(elsewhere('two', 'c', 30))];
+      held.push(hold(elsewhere('two', 'd', 20)), hold(elsewhere('one', 'e', 200)));
+      await held[2]?.done;
+      assert.deepEqual(
+        held.map(({ answer }) => answer),
+        [undefined, undefined, DONE, undefined, undefined],
+      );
+      assert.match(lines.join(''), /left one to the sweep".*"namespace":"two","name":"c"/);
     });
 
     it('a thousand forged events with a far time keep no retry from its own', async () => {

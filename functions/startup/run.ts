@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { shareRead } from '../../shared/concurrency.ts';
 import type { Config } from '../../shared/config.ts';
 import { BrokerError } from '../../shared/events/broker.ts';
 import type { SweepMode } from '../../shared/events/parse.ts';
@@ -17,6 +16,7 @@ import type { Policy } from '../../shared/reconcile/standing.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import { findDrifted } from './drift.ts';
 import { measureInventory, measureRun } from './measure.ts';
+import { paceRuns } from './pace.ts';
 import { findRotated, keepPasswordKey } from './passwords.ts';
 import { findRival } from './rival.ts';
 import { findLost, type Inventory, isStalled } from './sweep.ts';
@@ -49,18 +49,8 @@ interface Sweep {
   part: Part;
 }
 
-/** Runs of startup, one at a time: who asks while one is under way gets the next, together with all who ask then. */
-export function createRuns(io: Io, config: Config): (mode: SweepMode) => Promise<Summary> {
-  let wanted = new Set<SweepMode>();
-  const run = shareRead(() => {
-    const modes = wanted;
-    wanted = new Set();
-    return startup(io, config, modes);
-  });
-  return (mode) => {
-    wanted.add(mode);
-    return run();
-  };
+export function createRuns(io: Io, config: Config): (mode: SweepMode, stopping?: AbortSignal) => Promise<Summary> {
+  return paceRuns(io.clock, (modes) => startup(io, config, modes));
 }
 
 /**

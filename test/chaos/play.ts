@@ -15,8 +15,8 @@ const BOUND = 8 * MINUTE;
 const LONGEST_DELAY = 330_000;
 /** What is counted, beside the faults: schedules in which no event was lost, so that they settled before a sweep. */
 export const WITHOUT_SWEEP = 'settled without a sweep';
-/** What a sweep's events lead to at once, its own pauses included. */
-const MOMENT = 5_000;
+/** What a run of startup and its events lead to, the pause after the run before included. */
+const MOMENT = 10_000;
 
 /** Plays a schedule to its end. @throws Violation with the first rule that did not hold */
 export async function play(schedule: Schedule, trace?: (line: string) => void): Promise<World> {

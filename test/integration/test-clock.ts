@@ -4,8 +4,8 @@ import type { Clock } from '../../shared/clock.ts';
 /** A clock that stands still until a test moves it; sleeping takes no time and does not move it either. */
 export class TestClock implements Clock {
   #now = Date.parse('2026-03-01T12:00:00.000Z');
-  /** Milliseconds that were slept in all. */
-  slept = 0;
+  /** Milliseconds, each time that somebody slept. */
+  readonly sleeps: number[] = [];
 
   now(): number {
     return this.#now;
@@ -16,7 +16,7 @@ export class TestClock implements Clock {
   }
 
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    this.slept += ms;
+    this.sleeps.push(ms);
     await turn();
     signal?.throwIfAborted();
   }

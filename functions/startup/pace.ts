@@ -1,0 +1,54 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { SweepMode } from '../../shared/events/parse.ts';
+
+/** Between the end of a run and the start of the next. */
+const LEAST_PAUSE_MS = 5_000;
+
+/**
+ * Paces the runs of startup, since whoever reaches its address can ask for them:
+ *
+ * 1. One at a time. Everybody who asks before a run begins shares it, whatever their modes.
+ * 2. After a sweep, a pause of 5 s or as long as it took. After `full` or `drift`, 5 s before a sweep, and before the next of these two
+ *    as long as it took: full reconciles of everything fill half of the time at most, and hold up no sweep.
+ * 3. When the process is told to stop, no pause: what is asked for runs at once.
+ */
+export function paceRuns<T>(
+  clock: Clock,
+  run: (modes: ReadonlySet<SweepMode>) => Promise<T>,
+): (mode: SweepMode, stopping?: AbortSignal) => Promise<T> {
+  let next: { modes: Set<SweepMode>; outcome: Promise<T> } | undefined;
+  let pause = Promise.resolve();
+  let costlyPause = pause;
+
+  function begin(modes: Set<SweepMode>, stopping?: AbortSignal): Promise<T> {
+    next = undefined;
+    const started = clock.monotonic();
+    const outcome = run(modes);
+    /** @param share of the time that the run took */
+    const pauseAfter = async (share: 0 | 1): Promise<void> => {
+      await outcome.catch(ignore);
+      await clock.sleep(Math.max(LEAST_PAUSE_MS, share * (clock.monotonic() - started)), stopping).catch(ignore);
+    };
+    const isCostly = modes.has('full') || modes.has('drift');
+    pause = pauseAfter(isCostly ? 0 : 1);
+    if (isCostly) costlyPause = pauseAfter(1);
+    return outcome;
+  }
+
+  return async (mode, stopping) => {
+    for (let over: Promise<void> | undefined; mode !== 'sweep' && over !== costlyPause; ) {
+      over = costlyPause;
+      await over;
+    }
+    if (!next) {
+      const modes = new Set<SweepMode>();
+      next = { modes, outcome: pause.then(() => begin(modes, stopping)) };
+    }
+    next.modes.add(mode);
+    return next.outcome;
+  };
+}
+
+function ignore(): void {
+  // A run's failure is for those who asked for it.
+}

@@ -18,6 +18,8 @@ export interface Config {
   brokerUrl: string;
   /** A file with the token to post with, where the broker asks who posts. */
   brokerTokenFile?: string;
+  /** The audience of the token that every caller needs, where callers are asked who they are. */
+  tokenAudience?: string;
   /** Besides the operator's own. */
   privilegedNamespaces: string[];
   /** Whose resources are served: those of all namespaces, or of the operator's own only. */
@@ -97,6 +99,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   if (ca && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw new ConfigError('LLDAP_CA is not a PEM certificate: it must hold "-----BEGIN CERTIFICATE-----".');
   const brokerTokenFile = optional('BROKER_TOKEN_FILE');
+  const tokenAudience = optional('TOKEN_AUDIENCE');
   const credentialsDir = optional('CREDENTIALS_DIR');
   const lldapUrl = lldapAddress('LLDAP_URL', ['http:', 'https:']);
   const ldapUrl = lldapAddress('LLDAP_LDAP_URL', ['ldap:', 'ldaps:']);
@@ -109,6 +112,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     ...(ca && { ca }),
     brokerUrl: url('BROKER_URL', ['http:', 'https:']),
     ...(brokerTokenFile && { brokerTokenFile }),
+    ...(tokenAudience && { tokenAudience }),
     privilegedNamespaces: (optional('PRIVILEGED_NAMESPACES') ?? '').split(/[\s,]+/).filter(Boolean),
     namespaces: choice('NAMESPACES', ['all', 'own'], 'all'),
     adoption: choice('ADOPTION', ['privileged', 'all'], 'privileged'),

@@ -1,7 +1,9 @@
+import { createAuthentication } from './authentication.ts';
 import { systemClock } from './clock.ts';
 import { type Config, ConfigError, type Credentials, loadConfig, readCredentials } from './config.ts';
 import { type Broker, createBroker } from './events/broker.ts';
 import { createKube } from './kube/client.ts';
+import { connect } from './kube/connection.ts';
 import { LldapError } from './lldap/api.ts';
 import { createLldapClient } from './lldap/client.ts';
 import { createLldapPasswords } from './lldap/passwords.ts';
@@ -50,7 +52,9 @@ async function run(name: string, make: (base: Base) => Promise<Made>): Promise<v
     await startTelemetry(name, process.env);
     const log = createLog(config.logLevel).with({ function: name });
     const { routes, close } = await make({ config, log, broker: createBroker(config.brokerUrl, name, config.brokerTokenFile) });
-    const server = await serve({ port: config.port, log, routes });
+    const { tokenAudience } = config;
+    const authenticate = tokenAudience && createAuthentication(connect(), tokenAudience, systemClock);
+    const server = await serve({ port: config.port, log, routes, ...(authenticate && { authenticate }) });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => server.stop());
     log.info('serving', { port: server.port });
     await server.closed;

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { TLSSocket } from 'node:tls';
@@ -38,7 +39,8 @@ export function createHttp(options: HttpOptions): Http {
   return {
     async request(request) {
       loading ??= load();
-      return await send(await loading, request, request.timeoutMs ?? options.timeoutMs);
+      const headers = { ...request.headers, ...(await authorization(options.tokenFile)) };
+      return await send(await loading, { ...request, headers }, request.timeoutMs ?? options.timeoutMs);
     },
     close() {
       httpAgent.destroy();
@@ -60,6 +62,8 @@ export interface HttpOptions {
   keepAliveMs: number;
   /** Sent with every request. */
   headers?: Record<string, string>;
+  /** Holds a bearer token for every request; read anew each time, since the kubelet renews it. */
+  tokenFile?: string;
 }
 
 export interface HttpRequest {
@@ -105,6 +109,14 @@ export class HttpError extends Error {
   }
 }
 
+async function authorization(tokenFile: string | undefined): Promise<Record<string, string>> {
+  if (!tokenFile) return {};
+  const token = await readFile(tokenFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new HttpError('other', false, `the token in ${tokenFile} cannot be read (${error.code})`);
+  });
+  return { authorization: `Bearer ${token.trim()}` };
+}
+
 /** lldap answers these before it has read the body, and then closes the connection without having said so. */
 const ENDS_CONNECTION = new Set<number | undefined>([401, 413]);
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
@@ -123,7 +135,7 @@ async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: numbe
       url: request.url,
       signal: controller.signal,
       transport: watched(connection),
-      ...(request.headers === undefined ? {} : { headers: request.headers }),
+      ...(request.headers && { headers: request.headers }),
       ...(request.body === undefined ? {} : { data: request.body }),
     });
     return { status: response.status, headers: flat(response.headers), text: response.data };

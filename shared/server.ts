@@ -1,9 +1,10 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
+import type { Authenticate } from './authentication.ts';
 import type { Attributes } from './backend.ts';
 import { ConfigError } from './config.ts';
-import { MalformedEvent, type OperatorEvent, parseEvent } from './events/parse.ts';
+import { type OperatorEvent, parseEvent } from './events/parse.ts';
 import { withTrace } from './events/trace.ts';
 import type { Log } from './log.ts';
 import { flushTelemetry, inSpan } from './telemetry.ts';
@@ -41,10 +42,11 @@ const LINGER_MS = 1_000;
  * 1. A success is 204 without body or `ce-*` header: any other body of a 2xx counts as a failed delivery.
  * 2. An error's body is one short line: over 768 bytes crash the in-memory channel's dispatcher.
  * 3. A malformed event gets 4xx, which the broker does not retry; 5xx it redelivers.
- * 4. Health says that the process serves; it depends on nothing else.
+ * 4. Health says that the process serves, to everybody; it depends on nothing else.
  * 5. SIGTERM: what is under way finishes, then the process ends with 0, whatever connections others keep open.
  *
  * @param routes path to handler
+ * @param authenticate asked before anything of a request is read
  * @returns once the server listens; `closed` resolves when it has stopped
  * @throws ConfigError when the port cannot be had
  */
@@ -52,6 +54,7 @@ export async function serve(options: {
   port: number;
   log: Log;
   routes: Record<string, EventHandler>;
+  authenticate?: Authenticate;
 }): Promise<{ port: number; stop(): void; closed: Promise<void> }> {
   const stopping = new AbortController();
   const serving: Serving = { stopping: stopping.signal, requests: 0 };
@@ -66,6 +69,8 @@ export async function serve(options: {
     next();
   });
   for (const probe of ['liveness', 'readiness']) app.get(`/health/${probe}`, (_request, response) => void response.status(200).end());
+  const { authenticate } = options;
+  if (authenticate) app.use((request, _response, next) => void authenticate(request.headers.authorization).then(() => next(), next));
   for (const [path, handler] of Object.entries(options.routes)) {
     app.post(path, express.raw({ type: () => true, limit: BODY_LIMIT }), (request, response, next) => {
       withTrace(request.headers, (parent) => handle(request, response, handler, serving, parent)).catch(next);
@@ -178,21 +183,22 @@ function send(response: Response, answer: Answer): void {
 }
 
 function answerError(error: unknown, request: Request, response: Response, log: Log): void {
-  const status = error instanceof MalformedEvent ? 400 : clientError(error);
+  const status = statusOf(error);
   if (status) log.warn('refused a request', { path: request.path, status, reason: error instanceof Error ? error.message : String(error) });
   else log.error('a handler failed', { path: request.path, stack: error instanceof Error ? error.stack : String(error) });
   if (response.headersSent) return;
   const message = error instanceof Error && status ? error.message : 'internal error';
+  if (status === 401) response.set('www-authenticate', 'Bearer');
   response
     .status(status ?? 500)
     .type('text')
     .end(short(message));
 }
 
-/** The body parser's own refusals (too large, cut off) carry a 4xx status. */
-function clientError(error: unknown): number | undefined {
-  const status = (error as { status?: unknown } | null)?.status;
-  return typeof status === 'number' && status >= 400 && status < 500 ? status : undefined;
+/** Only of errors that say, as the body parser's do, that their message is for the caller: not of an API server's answer that came through. */
+function statusOf(error: unknown): number | undefined {
+  const { expose, status } = (error ?? {}) as { expose?: unknown; status?: unknown };
+  return expose === true && typeof status === 'number' ? status : undefined;
 }
 
 const LINE_BYTES = 300;

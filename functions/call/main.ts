@@ -9,12 +9,13 @@ const TIMEOUT_MS = 600_000;
 
 async function call(): Promise<number> {
   const url = process.env.STARTUP_URL;
+  const tokenFile = process.env.STARTUP_TOKEN_FILE;
   const mode = process.argv[3] ?? 'sweep';
   if (!url) {
     process.stderr.write('STARTUP_URL is not set: give the address of the startup function.\n');
     return 1;
   }
-  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: 1_000 });
+  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: 1_000, ...(tokenFile && { tokenFile }) });
   try {
     const answer = await http.request({
       method: 'POST',

@@ -7,8 +7,8 @@ import type { Answer, EventContext } from '../../shared/server.ts';
 
 /** Redeliveries of one event after which the sweep alone is left. */
 const AT_MOST = 10;
-/** Answers of what stands before a function, not of the function itself; the broker repeats them, too. */
-const TEMPORARY = new Set([404, 408, 409, 429]);
+/** Answers that say nothing of the event: of what stands before a function, or of who delivers (while an installation begins to ask for tokens). */
+const TEMPORARY = new Set([401, 403, 404, 408, 409, 429]);
 
 /**
  * What the broker could not deliver: a function was not there, or could not write its status. Never holds.

@@ -8,9 +8,9 @@ import type { Answer } from '../../shared/server.ts';
 /** What the user function does when a Secret changes: asks for a full reconcile of each user whose password is in it. */
 export function reconcileUsersOf({ kube, broker, policy }: Pick<Io, 'kube' | 'broker' | 'policy'>, instance: string) {
   return async ({ namespace, name }: { namespace: string; name: string }): Promise<Answer> => {
-    const { onlyNamespace = namespace } = await policy();
-    if (namespace !== onlyNamespace) return { status: 204 };
     try {
+      const { onlyNamespace = namespace } = await policy();
+      if (namespace !== onlyNamespace) return { status: 204 };
       const users = await kube.list('LldapUser', {
         namespace,
         labels: { [INSTANCE_LABEL]: instance },

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { CloudEvent, HTTP } from 'cloudevents';
 import { createHttp, HttpError } from '../http.ts';
 import { API_VERSION, EVENT_TYPE } from '../names.ts';
@@ -28,17 +27,17 @@ const KEEP_ALIVE_MS = 8_000;
 /**
  * @param url the broker's address, path included
  * @param source this function's name, for the events' `source`
- * @param tokenFile holds a token for the broker; read anew each time, since the kubelet renews it
+ * @param tokenFile holds a token for the broker
  */
 export function createBroker(url: string, source: string, tokenFile?: string): Broker {
-  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16 });
+  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16, ...(tokenFile && { tokenFile }) });
   const post = async (type: string, extra: Record<string, unknown>): Promise<void> => {
     const event = new CloudEvent({ id: randomUUID(), source: `/lldap-operator/${source}`, type, ...extra });
     const message = HTTP.binary(event);
     const body = typeof message.body === 'string' ? { body: message.body } : {};
     const attributes = { 'cloudevents.event_id': event.id, 'cloudevents.event_source': event.source, 'cloudevents.event_type': type };
     await inSpan(`CloudEvents Create ${type}`, { kind: 'producer', attributes }, async (span) => {
-      const headers = { ...(message.headers as Record<string, string>), ...traceHeaders(), ...(await authorization(tokenFile)) };
+      const headers = { ...(message.headers as Record<string, string>), ...traceHeaders() };
       const answer = await http.request({ method: 'POST', url, headers, ...body }).catch((error: unknown) => {
         throw error instanceof HttpError ? new BrokerError(`The broker did not take the event: ${error.message}`) : error;
       });
@@ -53,14 +52,6 @@ export function createBroker(url: string, source: string, tokenFile?: string): B
     requeue: (target, notBefore, redelivered) => post(EVENT_TYPE.requeue, { ...extensions(target, redelivered), notbefore: notBefore }),
     startup: (mode) => post(EVENT_TYPE.startup, { data: { mode }, datacontenttype: 'application/json' }),
   };
-}
-
-async function authorization(tokenFile: string | undefined): Promise<Record<string, string>> {
-  if (tokenFile === undefined) return {};
-  const token = await readFile(tokenFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new BrokerError(`The token for the broker cannot be read (${error.code}): look at BROKER_TOKEN_FILE.`);
-  });
-  return { authorization: `Bearer ${token.trim()}` };
 }
 
 function extensions(target: EventTarget, redelivered: number | undefined): Record<string, unknown> {

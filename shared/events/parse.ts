@@ -28,6 +28,7 @@ export type OperatorEvent =
 export class MalformedEvent extends Error {
   override name = 'MalformedEvent';
   readonly status = 400;
+  readonly expose = true;
 }
 
 const SOURCE_TYPE = /^dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)$/;

@@ -86,10 +86,10 @@ describe('With components/oidc a function', function () {
     assert.deepEqual(sent(), ['Bearer first', 'Bearer second']);
   });
 
-  it('takes a token that cannot be read for a broker that does not answer, and says which setting to look at', async () => {
+  it('takes a token that cannot be read for a broker that does not answer, and names the file', async () => {
     await assert.rejects(createBroker(sink.url, 'user', tokenFile).startup('sweep'), (error: Error) => {
       assert.ok(error instanceof BrokerError);
-      assert.equal(error.message, 'The token for the broker cannot be read (ENOENT): look at BROKER_TOKEN_FILE.');
+      assert.equal(error.message, `The broker did not take the event: the token in ${tokenFile} cannot be read (ENOENT)`);
       return true;
     });
     assert.deepEqual(sent(), []);

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type Ended, NOWHERE, useBundle } from './bundle.ts';
 
 describe('the command of the Jobs', () => {
@@ -46,6 +49,28 @@ describe('the command of the Jobs', () => {
       stdout: '',
       stderr: 'startup did not answer: no connection (ECONNREFUSED)\n',
     });
+  });
+
+  it('sends its token, where it has one, and fails, visibly, where it cannot be read', async () => {
+    const asked: IncomingHttpHeaders[] = [];
+    const startup = await serve((request, response) => {
+      asked.push(request.headers);
+      response.writeHead(200).end('{}');
+    });
+    const folder = await mkdtemp(join(tmpdir(), 'call-token-'));
+    const settings = { STARTUP_URL: startup, STARTUP_TOKEN_FILE: join(folder, 'token') };
+    assert.deepEqual(await end(run(['call'], settings)), {
+      code: 1,
+      stdout: '',
+      stderr: `startup did not answer: the token in ${settings.STARTUP_TOKEN_FILE} cannot be read (ENOENT)\n`,
+    });
+    await writeFile(settings.STARTUP_TOKEN_FILE, 'of the job\n');
+    assert.equal((await end(run(['call'], settings))).code, 0);
+    await rm(folder, { recursive: true });
+    assert.deepEqual(
+      asked.map(({ authorization }) => authorization),
+      ['Bearer of the job'],
+    );
   });
 
   it('needs an address', async () => {

@@ -63,6 +63,10 @@ describe('shared/config', () => {
       { PRIVILEGED_NAMESPACES: 'admins, platform,\n ops,' },
       { privilegedNamespaces: ['admins', 'platform', 'ops'] },
     ],
+    'tokens, posted and asked for': [
+      { BROKER_TOKEN_FILE: '/etc/token', TOKEN_AUDIENCE: 'lldap-operator' },
+      { brokerTokenFile: '/etc/token', tokenAudience: 'lldap-operator' },
+    ],
     'resources of its own namespace only': [{ NAMESPACES: 'own' }, { namespaces: 'own' }],
     'adoption by all': [{ ADOPTION: 'all' }, { adoption: 'all' }],
     'the retries in seconds': [{ RETRY_MAX_SECONDS: '60' }, { retryMaxMs: 60_000 }],

@@ -80,7 +80,8 @@ describe('functions/requeue/dead-letter', () => {
       'keeps what came too often: 429': [429, true],
       'drops what the function refused: 400': [400, false],
       'drops what was too large: 413': [413, false],
-      'drops what was not allowed: 403': [403, false],
+      'keeps what came without a right token: 401': [401, true],
+      'keeps what was stopped on its way: 403': [403, true],
     };
     for (const [name, [code, kept]] of Object.entries(codes)) {
       it(name, async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Addresses } from '../local/knative/addresses.ts';
-import { Ingress } from '../local/knative/broker.ts';
+import { Ingress, type IngressOptions } from '../local/knative/broker.ts';
 import { readBroker, readTrigger } from '../local/knative/eventing.ts';
 import { type FakeAnswer, type FakeFunction, fakeFunction, type Received } from '../local/knative/fake-function.ts';
 import { Faults } from '../local/knative/faults.ts';
@@ -28,6 +28,7 @@ export interface Setting {
   answer?: (request: Received) => FakeAnswer | undefined | Promise<FakeAnswer | undefined>;
   /** Gives each delivery the fake function's path `/dead-letter` as sink. */
   deadLetter?: boolean;
+  identities?: IngressOptions['identities'];
 }
 
 /** One local Broker with one fake function behind it, made by each test's `start` and taken down after it. */
@@ -45,6 +46,7 @@ export function useBroker() {
     triggers = [{ delivery: DELIVERY }],
     answer = () => ({ status: 204 }),
     deadLetter = false,
+    identities,
   }: Setting) {
     fake = await fakeFunction((request) => (request.path === '/dead-letter' ? { status: 204 } : answer(request)));
     const metadata = { namespace: 'ns', name: 'broker', annotations };
@@ -54,6 +56,7 @@ export function useBroker() {
       addresses,
       faults,
       story,
+      ...(identities && { identities }),
     });
     await ingress.start();
   }
@@ -82,8 +85,8 @@ export function useBroker() {
 }
 
 function triggerOf(spec: { delivery?: object }, index: number, url: string, deadLetter: boolean) {
-  const sink = deadLetter ? { deadLetterSink: { uri: `${url}/dead-letter` } } : {};
+  const sink = deadLetter ? { deadLetterSink: { uri: `${url}/dead-letter`, audience: 'sink' } } : {};
   const delivery = spec.delivery && { delivery: { ...spec.delivery, ...sink } };
-  const whole = { broker: 'broker', subscriber: { uri: url }, ...spec, ...delivery };
+  const whole = { broker: 'broker', subscriber: { uri: url, audience: 'function' }, ...spec, ...delivery };
   return readTrigger(new Fields({ metadata: { namespace: 'ns', name: `t${index}` }, spec: whole }, 'trigger'));
 }

@@ -78,6 +78,20 @@ describe('Delivery in the local Knative', () => {
     );
   });
 
+  it('knows for whom a token is that a subscriber and a dead-letter sink are brought', () => {
+    const ref = { apiVersion: 'serving.knative.dev/v1', kind: 'Service', name: 'f' };
+    const { audience, delivery } = readTrigger(
+      new Fields(
+        {
+          metadata: { namespace: 'ns', name: 't' },
+          spec: { broker: 'b', subscriber: { ref, audience: 'me' }, delivery: { deadLetterSink: { ref, audience: 'you' } } },
+        },
+        'Trigger t',
+      ),
+    );
+    assert.deepEqual([audience, delivery.deadLetterAudience], ['me', 'you']);
+  });
+
   const refused: [string, object, RegExp][] = [
     ['a misspelt field', { retries: 3 }, /does not do what Trigger t.spec.delivery says in: retries/],
     ['a timeout of zero', { timeout: 'PT0S' }, /timeout is zero/],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { EVENT, useBroker } from './local-knative-bench.ts';
+import { DELIVERY, EVENT, useBroker } from './local-knative-bench.ts';
 
 describe('The local Broker', () => {
   const { post, received, start } = useBroker();
@@ -107,6 +107,36 @@ describe('The local Broker', () => {
       await start({ triggers: [{}, { filters: [{ cesql: "kind = 'LldapUser'" }] }, { filters: [{ cesql: "kind = 'Secret'" }] }] });
       await post();
       assert.equal(received().length, 2);
+    });
+  });
+
+  describe('where Eventing has identities', () => {
+    const identities = {
+      tokenOf: async ({ name }: { name: string }, audience: string) => `${name}-for-${audience}`,
+      refusal: async (_broker: object, authorization = '') =>
+        authorization === '' ? 401 : authorization === 'Bearer me' ? undefined : 403,
+    } as const;
+
+    it('takes in what those post whom it lets, and nothing else', async () => {
+      await start({ identities });
+      const statuses = [await post(), await post({ authorization: 'Bearer you' }), await post({ authorization: 'Bearer me' })];
+      assert.deepEqual(
+        statuses.map(({ status }) => status),
+        [401, 403, 202],
+      );
+      assert.equal(received().length, 1);
+    });
+
+    it("hands to a function, and to a dead-letter sink, the Trigger's own token for whom that is", async () => {
+      await start({ identities, deadLetter: true, answer: () => ({ status: 400 }), triggers: [{ delivery: DELIVERY }] });
+      await post({ authorization: 'Bearer me' });
+      assert.deepEqual(
+        received().map(({ path, headers }) => [path, headers.authorization]),
+        [
+          ['/', 'Bearer t0-for-function'],
+          ['/dead-letter', 'Bearer t0-for-sink'],
+        ],
+      );
     });
   });
 });

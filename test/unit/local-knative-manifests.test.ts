@@ -46,9 +46,28 @@ describe('The local Knative reads manifests', () => {
       args: ['user'],
       env: { A: 'b' },
       configMaps: ['settings'],
-      secretVolumes: [{ mountPath: '/etc/v', secret: 's' }],
+      volumes: [{ mountPath: '/etc/v', secret: 's' }],
     };
     assert.deepEqual(functions, [{ workload, readinessPath: '/ready', minScale: 0, timeoutMs: 600_000, responseStartMs: 500_000 }]);
+  });
+
+  it('of a volume with a token of its ServiceAccount: for whom that is', () => {
+    const sources = [{ serviceAccountToken: { audience: 'them', path: 'token' } }];
+    const { functions } = readManifests(serviceWith((spec) => Object.assign(spec, { volumes: [{ name: 'v', projected: { sources } }] })));
+    assert.deepEqual(functions[0]?.workload.volumes, [{ mountPath: '/etc/v', audience: 'them', path: 'token' }]);
+  });
+
+  it('of an EventPolicy: which accounts may post to the Broker, those that Eventing makes for sources among them', () => {
+    const { eventPolicies } = readManifests(`
+apiVersion: eventing.knative.dev/v1alpha1
+kind: EventPolicy
+metadata: {name: p, namespace: ns}
+spec:
+  to: [{ref: {apiVersion: eventing.knative.dev/v1, kind: Broker, name: b}}]
+  from: [{sub: "system:serviceaccount:ns:f"}, {ref: {apiVersion: sources.knative.dev/v1, kind: ApiServerSource, name: s}}]
+`);
+    const subjects = ['system:serviceaccount:ns:f', 'system:serviceaccount:ns:s-oidc-sources.knative.dev-apiserversource'];
+    assert.deepEqual(eventPolicies, [{ namespace: 'ns', broker: 'b', subjects }]);
   });
 
   it('of a ServiceAccount: its pods have no token when it says so', () => {

@@ -29,6 +29,7 @@ describe('A local Knative Service', () => {
       configMap: async (_, name) => configMaps.get(name),
       secret: async (_, name) => secrets.get(name),
       kubeconfigFor: async (namespace, serviceAccount) => `/kubeconfig-of-${namespace}-${serviceAccount}`,
+      tokenFor: async (namespace, serviceAccount, audience) => `token-of-${namespace}-${serviceAccount}-for-${audience}`,
     };
     const host: Host = { objects, addresses, story, command: (args) => [process.execPath, SAMPLE, ...args] };
     const plain = {
@@ -39,7 +40,7 @@ describe('A local Knative Service', () => {
       args: [],
       env: {},
       configMaps: [],
-      secretVolumes: [],
+      volumes: [],
     };
     service = new LocalService(
       {
@@ -207,7 +208,7 @@ describe('A local Knative Service', () => {
 
     it('its Secret as files, where the variable that names the mount path leads; a changed Secret changes the files', async () => {
       secrets.set('credentials', { username: Buffer.from('admin'), password: Buffer.from('one') });
-      await start({ env: { DIR: '/etc/x/credentials' }, secretVolumes: [{ mountPath: '/etc/x/credentials', secret: 'credentials' }] });
+      await start({ env: { DIR: '/etc/x/credentials' }, volumes: [{ mountPath: '/etc/x/credentials', secret: 'credentials' }] });
       const { DIR } = await env();
       const read = async (key: string) => (await call(`/file?path=${DIR}/${key}`, 'GET')).body.toString();
       assert.deepEqual([await read('username'), await read('password')], ['admin', 'one']);
@@ -215,8 +216,14 @@ describe('A local Knative Service', () => {
       await until(async () => (await read('password')) === 'two');
     });
 
+    it('a token of its ServiceAccount for one audience as a file, where the variable leads', async () => {
+      await start({ env: { FILE: '/etc/x/token' }, volumes: [{ mountPath: '/etc/x', audience: 'them', path: 'token' }] });
+      const { FILE } = await env();
+      assert.equal((await call(`/file?path=${FILE}`, 'GET')).body.toString(), 'token-of-ns-f-for-them');
+    });
+
     it('nothing before its Secret exists: the request waits for it', async () => {
-      await start({ secretVolumes: [{ mountPath: '/etc/x', secret: 'credentials' }] });
+      await start({ volumes: [{ mountPath: '/etc/x', secret: 'credentials' }] });
       const answer = call();
       await until(() => all('warning').some(({ message }) => message === 'waits for Secret ns/credentials'));
       secrets.set('credentials', { username: Buffer.from('admin') });

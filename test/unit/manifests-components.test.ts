@@ -26,6 +26,16 @@ describe('Of the components,', function () {
   });
 
   const container = '.spec.template.spec.containers[function]';
+  const jobToken = (at: string) => [
+    `${at}.containers[call].env[STARTUP_TOKEN_FILE].name: STARTUP_TOKEN_FILE`,
+    `${at}.containers[call].env[STARTUP_TOKEN_FILE].value: /etc/${NAME}/functions/token`,
+    `${at}.containers[call].volumeMounts[functions-token].mountPath: /etc/${NAME}/functions`,
+    `${at}.containers[call].volumeMounts[functions-token].name: functions-token`,
+    `${at}.containers[call].volumeMounts[functions-token].readOnly: true`,
+    `${at}.volumes[functions-token].name: functions-token`,
+    `${at}.volumes[functions-token].projected.sources[0].serviceAccountToken.audience: ${NAME}`,
+    `${at}.volumes[functions-token].projected.sources[0].serviceAccountToken.path: token`,
+  ];
   const table: Record<string, string[]> = {
     drift: [`CronJob ${NAME}-drift .spec.suspend: false`],
     tracing: [`ConfigMap ${NAME} .data.OTEL_EXPORTER_OTLP_ENDPOINT: http://opentelemetry-collector.observability.svc.cluster.local:4318`],
@@ -50,11 +60,20 @@ describe('Of the components,', function () {
       ...eachOf(FUNCTIONS, 'Trigger', ['.metadata.annotations.kafka.eventing.knative.dev/delivery.order: unordered']),
     ],
     oidc: [
+      `+ ClusterRole ${NAME}-token-reviews`,
+      `+ ClusterRoleBinding ${NAME}-token-reviews`,
+      `ServiceAccount ${NAME}-requeue .automountServiceAccountToken: true`,
+      ...eachOf(['install'], 'Job', jobToken('.spec.template.spec')),
+      ...eachOf(['startup', 'drift'], 'CronJob', jobToken('.spec.jobTemplate.spec.template.spec')),
+      ...eachOf(FUNCTIONS, 'Trigger', [`.spec.subscriber.audience: ${NAME}`]),
+      ...eachOf(WITH_LLDAP, 'Trigger', [`.spec.delivery.deadLetterSink.audience: ${NAME}`]),
       `+ EventPolicy ${NAME}-functions`,
       `+ EventPolicy ${NAME}-sources`,
       ...eachOf(FUNCTIONS, 'KnativeService', [
         `${container}.env[BROKER_TOKEN_FILE].name: BROKER_TOKEN_FILE`,
         `${container}.env[BROKER_TOKEN_FILE].value: /etc/${NAME}/broker/token`,
+        `${container}.env[TOKEN_AUDIENCE].name: TOKEN_AUDIENCE`,
+        `${container}.env[TOKEN_AUDIENCE].value: ${NAME}`,
         `${container}.volumeMounts[broker-token].mountPath: /etc/${NAME}/broker`,
         `${container}.volumeMounts[broker-token].name: broker-token`,
         `${container}.volumeMounts[broker-token].readOnly: true`,
@@ -103,6 +122,22 @@ describe('Of the components,', function () {
     );
     for (const { spec } of eventPolicies)
       assert.deepEqual(spec?.to, [{ ref: { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: NAME } }]);
+  });
+
+  it('oidc lets the six functions have tokens reviewed, in whatever namespace they are, and gives no other right', async () => {
+    for (const [components, namespace, name] of [
+      [['components/oidc'], NAME, `${NAME}-token-reviews`],
+      [['overlays/second-instance/settings', 'components/oidc', 'components/instance'], 'lldap-second', `${NAME}-token-reviews-second`],
+    ] as const) {
+      const { roles, bindings, services } = typedManifests(await renderWith([...components]));
+      const rules = [{ apiGroups: ['authentication.k8s.io'], resources: ['tokenreviews'], verbs: ['create'] }];
+      assert.deepEqual(roles.find((role) => role.metadata.name === name)?.rules, rules);
+      const binding = bindings.find(({ roleRef }) => roleRef.name === name) ?? assert.fail();
+      assert.deepEqual(
+        binding.subjects.map((subject) => `${subject.namespace}/${subject.name}`).sort(),
+        services.map(({ spec }) => `${namespace}/${spec?.template?.spec?.serviceAccountName}`).sort(),
+      );
+    }
   });
 
   it('instance lets everything follow namespace and instance, in those of the others, too', async () => {
@@ -187,6 +222,14 @@ describe('Of the components,', function () {
       const reached = ports('lldap', 'lldap').map(String);
       for (const setting of ['LLDAP_URL', 'LLDAP_LDAP_URL'])
         assert.ok(reached.includes(new URL(typed.config[setting] ?? '').port), setting);
+    });
+
+    it('let every function reach the API server', () => {
+      const open = policy('functions').spec.egress.filter(({ to }) => to === undefined);
+      assert.deepEqual(
+        open.flatMap((rule) => rule.ports.map(({ port }) => port)),
+        [443, 6443],
+      );
     });
 
     it('let telemetry out to where tracing sends it', async () => {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { type OutgoingHttpHeaders, request } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { Refusal } from '../../shared/authentication.ts';
 import { MalformedEvent, type OperatorEvent } from '../../shared/events/parse.ts';
 import { traceHeaders } from '../../shared/events/trace.ts';
+import { KubeError } from '../../shared/kube/errors.ts';
 import type { Answer, EventContext, EventHandler } from '../../shared/server.ts';
 import { EVENT, type Sent, text, useServers } from './servers.ts';
 
@@ -52,9 +54,16 @@ describe('shared/server', () => {
       assert.match(log(), /"level":"error".*TypeError: hush.*server\.test\.ts/);
     });
 
+    it('that fails by an answer of the API server tells its sender nothing of that, and gets no status of its', async () => {
+      const { port } = await start(async () => {
+        throw new KubeError(403, 'secrets "hush" is forbidden');
+      });
+      assert.deepEqual(text(await send(port)), [500, 'internal error\n']);
+    });
+
     const big = (bytes: number) => ({
       headers: { ...EVENT, 'content-type': 'application/json' },
-      body: JSON.stringify('x'.repeat(bytes - 2)),
+      body: JSON.stringify({ x: 'x'.repeat(bytes - 8) }),
     });
 
     it('of 3 MB is refused, and the next event works', async () => {
@@ -106,6 +115,50 @@ describe('shared/server', () => {
         assert.deepEqual([status, body.length], [200, 0]);
         end.resolve({ status: 204 });
         assert.equal((await reply).status, 204);
+      });
+    }
+  });
+
+  describe('where callers are asked who they are', () => {
+    const refusing = (status: 401 | 503) =>
+      start(
+        async () => assert.fail('asked'),
+        { '/dead-letter': async () => assert.fail('asked') },
+        async (authorization) => {
+          if (authorization !== 'Bearer right') throw new Refusal(status, 'Send a token.');
+        },
+      );
+
+    for (const path of ['/', '/dead-letter', '/else']) {
+      it(`a stranger is refused at ${path}, with one line, and nothing of what was sent is read`, async () => {
+        const { port } = await refusing(401);
+        const reply = await send(port, { path, headers: { ...EVENT, authorization: 'Bearer hush' }, body: 'x'.repeat(3_000_000) });
+        assert.deepEqual(text(reply), [401, 'Send a token.\n']);
+        assert.equal(reply.headers['www-authenticate'], 'Bearer');
+        assert.match(log(), /"level":"warn","message":"refused a request","path":"[^"]*","status":401,"reason":"Send a token\."/);
+        assert.doesNotMatch(log(), /hush/);
+      });
+    }
+
+    it('an event whose sender could not be checked is delivered again', async () => {
+      const { port } = await refusing(503);
+      const reply = await send(port);
+      assert.deepEqual([...text(reply), reply.headers['www-authenticate']], [503, 'Send a token.\n', undefined]);
+    });
+
+    it('whoever may is served', async () => {
+      const { port } = await start(
+        async () => ({ status: 204 }),
+        {},
+        async () => {},
+      );
+      assert.equal((await send(port)).status, 204);
+    });
+
+    for (const probe of ['/health/liveness', '/health/readiness']) {
+      it(`${probe} is open to everybody`, async () => {
+        const { port } = await refusing(401);
+        assert.equal((await send(port, { method: 'GET', path: probe, headers: {} })).status, 200);
       });
     }
   });

@@ -1,4 +1,5 @@
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import type { Authenticate } from '../../shared/authentication.ts';
 import { createLog } from '../../shared/log.ts';
 import { type Answer, type EventHandler, serve } from '../../shared/server.ts';
 
@@ -30,7 +31,7 @@ export interface Sent {
 export interface Servers {
   /** What the test's servers have logged. */
   log(): string;
-  start(handler: EventHandler, more?: Record<string, EventHandler>): ReturnType<typeof serve>;
+  start(handler: EventHandler, more?: Record<string, EventHandler>, authenticate?: Authenticate): ReturnType<typeof serve>;
   /** One that gives the same answer to every event. */
   answering(answer: Answer): ReturnType<typeof serve>;
   /** An event, over kept connections, unless something else is said. */
@@ -51,9 +52,9 @@ export function useServers(): Servers {
   });
   after(() => agent.destroy());
 
-  async function start(handler: EventHandler, more: Record<string, EventHandler> = {}) {
+  async function start(handler: EventHandler, more: Record<string, EventHandler> = {}, authenticate?: Authenticate) {
     const log = createLog('debug', (line) => lines.push(line));
-    const server = await serve({ port: 0, log, routes: { '/': handler, ...more } });
+    const server = await serve({ port: 0, log, routes: { '/': handler, ...more }, ...(authenticate && { authenticate }) });
     stops.push(async () => {
       server.stop();
       await server.closed;

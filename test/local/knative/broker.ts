@@ -11,6 +11,7 @@ import { deliver } from './delivery.ts';
 import type { Broker, Trigger } from './eventing.ts';
 import type { Faults } from './faults.ts';
 import { close, readBody } from './http.ts';
+import type { Identities } from './identities.ts';
 import { nameOf, type Story } from './story.ts';
 
 const FIRST_TTL = 255;
@@ -22,6 +23,8 @@ export interface IngressOptions {
   addresses: Addresses;
   faults: Faults;
   story: Story;
+  /** Where Eventing asks everybody for a token. */
+  identities?: Pick<Identities, 'tokenOf' | 'refusal'>;
 }
 
 /** The one ingress of all brokers. It keeps its port over `stop` and `start`. */
@@ -61,6 +64,8 @@ export class Ingress {
     if (path.length === 1) return answer(response, 400);
     const broker = this.#options.brokers.find(({ namespace, name }) => path.length === 2 && namespace === path[0] && name === path[1]);
     if (!broker) return answer(response, 404);
+    const refusal = await this.#options.identities?.refusal(broker, request.headers.authorization);
+    if (refusal !== undefined) return answer(response, refusal);
     await this.#receive(broker, request, response);
   }
 
@@ -90,14 +95,15 @@ export class Ingress {
 
   async #fanOut(broker: Broker, event: CloudEvent, ttl: number, signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted();
-    const { triggers, addresses, story } = this.#options;
+    const { triggers, addresses, story, identities } = this.#options;
     const address = `http://${INGRESS_HOST}/${broker.namespace}/${broker.name}`;
     const wanted = triggers.filter(
       (trigger) => trigger.namespace === broker.namespace && trigger.broker === broker.name && trigger.filter(event.attributes),
     );
     const results = await Promise.all(
       wanted.map(async (trigger) => {
-        const outcome = await deliver(event, ttl, trigger, address, { addresses, story, signal });
+        const deliverer = { addresses, story, signal, ...(identities && { tokenOf: identities.tokenOf }) };
+        const outcome = await deliver(event, ttl, trigger, address, deliverer);
         return outcome.ok && (outcome.reply === undefined || this.#reply(broker, outcome.reply, ttl, trigger));
       }),
     );

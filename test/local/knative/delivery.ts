@@ -13,6 +13,14 @@ export interface Deliverer {
   story: Story;
   /** Ends everything under way, as the death of the dispatcher does. */
   signal: AbortSignal;
+  /** The Trigger's token for an audience, where Eventing has identities. */
+  tokenOf?: (trigger: Trigger, audience: string) => Promise<string>;
+}
+
+/** Where an event is brought, and whom a token for it is for. */
+interface Destination {
+  address: string;
+  audience: string | undefined;
 }
 
 /** What a subscriber's answer comes to, in the broker's eyes. */
@@ -72,13 +80,13 @@ export type Outcome = { ok: true; reply?: CloudEvent } | { ok: false };
  * all have failed. `ttl` rides along on the dead letter only.
  */
 export async function deliver(event: CloudEvent, ttl: number, trigger: Trigger, ingress: string, deliverer: Deliverer): Promise<Outcome> {
-  const { deadLetterSink } = trigger.delivery;
-  const verdict = await attempts(event, trigger, trigger.subscriber, ingress, deliverer);
+  const { deadLetterSink, deadLetterAudience } = trigger.delivery;
+  const verdict = await attempts(event, trigger, { address: trigger.subscriber, audience: trigger.audience }, ingress, deliverer);
   if (verdict.kind === 'done') return { ok: true };
   if (verdict.kind === 'reply') return { ok: true, reply: verdict.event };
   if (deadLetterSink === undefined) return lost(event, trigger, verdict.why, deliverer);
   const letter = withAttributes(event, { knativebrokerttl: String(ttl), ...verdict.error });
-  const second = await attempts(letter, trigger, deadLetterSink, ingress, deliverer);
+  const second = await attempts(letter, trigger, { address: deadLetterSink, audience: deadLetterAudience }, ingress, deliverer);
   return second.kind === 'failed' ? lost(event, trigger, `${verdict.why}; dead letter: ${second.why}`, deliverer) : { ok: true };
 }
 
@@ -87,7 +95,7 @@ function lost(event: CloudEvent, trigger: Trigger, why: string, { story }: Deliv
   return { ok: false };
 }
 
-async function attempts(event: CloudEvent, trigger: Trigger, to: string, ingress: string, deliverer: Deliverer): Promise<Verdict> {
+async function attempts(event: CloudEvent, trigger: Trigger, to: Destination, ingress: string, deliverer: Deliverer): Promise<Verdict> {
   for (let attempt = 1; ; attempt += 1) {
     const verdict = await oneAttempt(event, trigger, to, ingress, deliverer, attempt);
     if (verdict.kind !== 'failed' || !verdict.retry || attempt > trigger.delivery.retry) return verdict;
@@ -98,17 +106,18 @@ async function attempts(event: CloudEvent, trigger: Trigger, to: string, ingress
 async function oneAttempt(
   event: CloudEvent,
   trigger: Trigger,
-  to: string,
+  { address: to, audience }: Destination,
   ingress: string,
   deliverer: Deliverer,
   attempt: number,
 ): Promise<Verdict> {
-  const { story, addresses, signal } = deliverer;
+  const { story, addresses, signal, tokenOf } = deliverer;
   const told = { trigger: trigger.name, to, event: nameOf(event), attempt };
   const started = performance.now();
   const timeout = trigger.delivery.timeoutMs === undefined ? undefined : AbortSignal.timeout(trigger.delivery.timeoutMs);
-  const headers = { ...eventHeaders(event), 'kn-namespace': trigger.namespace, prefer: 'reply' };
   try {
+    const authorization = tokenOf && audience !== undefined && { authorization: `Bearer ${await tokenOf(trigger, audience)}` };
+    const headers = { ...eventHeaders(event), 'kn-namespace': trigger.namespace, prefer: 'reply', ...authorization };
     const answer = await send('POST', addresses.local(to), headers, event.data, AbortSignal.any([signal, ...(timeout ? [timeout] : [])]));
     const verdict = judge(answer, to, ingress);
     const ms = performance.now() - started;

@@ -19,6 +19,8 @@ export interface Delivery {
   backoffDelayMs?: number;
   timeoutMs?: number;
   deadLetterSink?: string;
+  /** Whom a token for the sink is for. */
+  deadLetterAudience?: string;
 }
 
 export interface Trigger {
@@ -27,6 +29,8 @@ export interface Trigger {
   broker: string;
   filter: Filter;
   subscriber: string;
+  /** Whom a token for the subscriber is for. */
+  audience?: string;
   delivery: Delivery;
 }
 
@@ -38,6 +42,14 @@ export interface Source {
   allNamespaces: boolean;
   resources: SourceResource[];
   sink: string;
+}
+
+/** Who may post to a Broker, where Eventing asks for tokens. */
+export interface EventPolicy {
+  namespace: string;
+  broker: string;
+  /** Full names of ServiceAccounts. */
+  subjects: string[];
 }
 
 export interface SourceResource {
@@ -64,12 +76,14 @@ export function readTrigger(object: Fields): Trigger {
   const { namespace, name } = readMetadata(object);
   const spec = object.object('spec');
   const delivery = spec.optionalObject('delivery');
+  const { address, audience } = readDestination(spec.object('subscriber'), namespace);
   const trigger = {
     namespace,
     name,
     broker: spec.string('broker'),
     filter: triggerFilter(spec),
-    subscriber: readDestination(spec.object('subscriber'), namespace),
+    subscriber: address,
+    ...(audience !== undefined && { audience }),
     delivery: delivery ? readDelivery(delivery, namespace) : DEFAULT_DELIVERY,
   };
   spec.done();
@@ -85,12 +99,14 @@ function readDelivery(delivery: Fields, namespace: string): Delivery {
   const backoffDelay = delivery.optionalString('backoffDelay');
   const timeout = delivery.optionalString('timeout');
   const deadLetterSink = delivery.optionalObject('deadLetterSink');
+  const sink = deadLetterSink && readDestination(deadLetterSink, namespace);
   const result: Delivery = {
     retry: delivery.optionalNumber('retry') ?? 0,
     ...(policy && { backoffPolicy: policy }),
     ...(backoffDelay !== undefined && { backoffDelayMs: durationMs(backoffDelay) }),
     ...(timeout !== undefined && { timeoutMs: durationMs(timeout) }),
-    ...(deadLetterSink && { deadLetterSink: readDestination(deadLetterSink, namespace) }),
+    ...(sink && { deadLetterSink: sink.address }),
+    ...(sink?.audience !== undefined && { deadLetterAudience: sink.audience }),
   };
   if (result.timeoutMs === 0) throw new Error(`${delivery.path}.timeout is zero`);
   delivery.done();
@@ -111,7 +127,7 @@ export function readSource(object: Fields): Source {
     mode,
     allNamespaces: namespaces !== undefined,
     resources: spec.objects('resources').map(readSourceResource),
-    sink: readDestination(spec.object('sink'), namespace),
+    sink: readDestination(spec.object('sink'), namespace).address,
   };
   spec.done();
   object.done();
@@ -127,8 +143,39 @@ function readSourceResource(resource: Fields): SourceResource {
   return result;
 }
 
+/** @throws Error for what only a real cluster knows */
+export function readEventPolicy(object: Fields): EventPolicy {
+  const { namespace } = readMetadata(object);
+  const spec = object.object('spec');
+  const [to, second] = spec.objects('to');
+  if (!to || second) throw new Error(`${spec.path}: the local Knative knows policies to one Broker`);
+  const broker = to.object('ref');
+  broker.leave('apiVersion', 'kind');
+  const policy = { namespace, broker: broker.string('name'), subjects: spec.objects('from').map((from) => readSubject(from, namespace)) };
+  for (const each of [broker, to, spec, object]) each.done();
+  return policy;
+}
+
+function readSubject(from: Fields, namespace: string): string {
+  const ref = from.optionalObject('ref');
+  const identity = ref && identityOf(ref.string('apiVersion'), ref.string('kind'), ref.string('name'));
+  const sub = identity ? `system:serviceaccount:${namespace}:${identity}` : from.string('sub');
+  for (const each of [ref, from]) each?.done();
+  return sub;
+}
+
+/** The ServiceAccount that Eventing makes for an object; the real one shortens names that are too long. */
+export function identityOf(apiVersion: string, kind: string, name: string): string {
+  return `${name}-oidc-${apiVersion.replace(/\/.*/, '')}-${kind}`.toLowerCase();
+}
+
 /** A `ref` gives the address, a relative `uri` beside it the path; a `uri` alone is the address. */
-function readDestination(destination: Fields, ownNamespace: string): string {
+function readDestination(destination: Fields, ownNamespace: string): { address: string; audience?: string } {
+  const audience = destination.optionalString('audience');
+  return { address: readAddress(destination, ownNamespace), ...(audience !== undefined && { audience }) };
+}
+
+function readAddress(destination: Fields, ownNamespace: string): string {
   const ref = destination.optionalObject('ref');
   const uri = destination.optionalString('uri');
   destination.done();

@@ -3,13 +3,15 @@
  * was measured to: sources, an asynchronous broker, trigger filters, delivery, functions that scale from zero and back.
  * What a manifest says and the double does not do is an error, so that nothing is believed to be tested that isn't.
  *
- * What the real one does and this one does not stands at the head of `broker.ts`, `serving.ts` and `sources.ts`.
+ * What the real one does and this one does not stands at the head of `broker.ts`, `identities.ts`, `serving.ts` and `sources.ts`.
  */
 import { rbacKnowsAll } from '../kube/access.ts';
 import type { Cluster } from '../kube/cluster.ts';
 import { Addresses, INGRESS_HOST } from './addresses.ts';
 import { Ingress } from './broker.ts';
+import type { Source } from './eventing.ts';
 import { Faults } from './faults.ts';
+import { Identities, Tokens } from './identities.ts';
 import { type JobResult, LocalJob } from './jobs.ts';
 import { readManifests } from './manifests.ts';
 import type { Host, Objects } from './sandbox.ts';
@@ -23,6 +25,8 @@ export interface KnativeOptions {
   manifests: string;
   /** The command on this machine that stands for the image with these arguments. */
   command(args: string[]): string[];
+  /** Whether Eventing's feature `authentication-oidc` is enabled. */
+  oidc?: boolean;
   /** How long a function without requests stays; 3 s unless said otherwise. */
   idleMs?: number;
   /** Whether Jobs run once at the start and CronJobs on their schedule, or only on demand. */
@@ -62,6 +66,7 @@ export async function startKnative({
   cluster,
   manifests: rendered,
   command,
+  oidc = false,
   idleMs = IDLE_MS,
   jobs = 'run',
   addresses: others,
@@ -72,18 +77,25 @@ export async function startKnative({
   const story = new Story();
   if (onEvent) story.listen(onEvent);
   const faults = new Faults();
-  const host: Host = { objects: objectsOf(cluster), addresses, story, command };
+  const { brokers, triggers, eventPolicies } = manifests;
+  if (eventPolicies.length > 0 && !oidc) throw new Error("Eventing's webhook refuses EventPolicies: authentication-oidc is not enabled");
+  const tokens = new Tokens(cluster);
+  const identities = oidc ? new Identities(cluster, tokens, eventPolicies) : undefined;
+  const host: Host = { objects: objectsOf(cluster, tokens), addresses, story, command };
+  const way = async (model: Source) => (await identities?.wayOf(model, addresses)) ?? addresses;
   const parts = {
-    ingress: new Ingress({ brokers: manifests.brokers, triggers: manifests.triggers, addresses, faults, story }),
+    ingress: new Ingress({ brokers, triggers, addresses, faults, story, ...(identities && { identities }) }),
     services: manifests.functions.map((model) => new LocalService(model, host, idleMs)),
-    sources: manifests.sources.map((model) => new LocalSource(model, cluster, addresses, story)),
+    sources: await Promise.all(manifests.sources.map(async (model) => new LocalSource(model, cluster, await way(model), story))),
     jobs: manifests.jobs.map((model) => new LocalJob(model, host)),
     cronJobs: manifests.cronJobs.map((model) => new LocalJob(model, host)),
+    ...(identities && { identities }),
   };
   if (manifests.plain) {
     await cluster.apply(manifests.plain);
     await rbacKnowsAll(cluster);
   }
+  await identities?.make(manifests);
   const knative = new Parts(parts, story, faults, brokerAddress(manifests.brokers), addresses);
   try {
     await parts.ingress.start();
@@ -106,6 +118,7 @@ interface LocalParts {
   sources: LocalSource[];
   jobs: LocalJob[];
   cronJobs: LocalJob[];
+  identities?: Identities;
 }
 
 class Parts implements LocalKnative {
@@ -170,11 +183,12 @@ class Parts implements LocalKnative {
 
   /** The broker goes last: functions may still post what their end makes them post. */
   async stop(): Promise<void> {
-    const { ingress, services, sources, jobs, cronJobs } = this.#parts;
+    const { ingress, services, sources, jobs, cronJobs, identities } = this.#parts;
     await Promise.all(sources.map((source) => source.stop()));
     await Promise.all([...jobs, ...cronJobs].map((job) => job.stop()));
     await Promise.all(services.map((service) => service.stop()));
     await ingress.stop();
+    await identities?.stop();
     const { violations } = this.#story;
     if (violations.length > 0) throw new Error(`the local Knative saw what must not be:\n${violations.join('\n')}`);
   }
@@ -193,7 +207,7 @@ function brokerAddress(brokers: { namespace: string; name: string }[]): string {
 }
 
 /** Read as the kubelet does: with its own rights, not with the function's. */
-function objectsOf(cluster: Cluster): Objects {
+function objectsOf(cluster: Cluster, tokens: Tokens): Objects {
   const read = async (namespace: string, plural: string, name: string): Promise<Record<string, string> | undefined> => {
     const { code, body } = await cluster.request('GET', `/api/v1/namespaces/${namespace}/${plural}/${name}`);
     if (code === 404) return undefined;
@@ -207,5 +221,6 @@ function objectsOf(cluster: Cluster): Objects {
       return data && Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64')]));
     },
     kubeconfigFor: (namespace, serviceAccount) => cluster.kubeconfigFor(namespace, serviceAccount),
+    tokenFor: (namespace, serviceAccount, audience) => tokens.of(namespace, serviceAccount, audience),
   };
 }

@@ -1,5 +1,14 @@
 import { parseAllDocuments, stringify } from 'yaml';
-import { type Broker, readBroker, readSource, readTrigger, type Source, type Trigger } from './eventing.ts';
+import {
+  type Broker,
+  type EventPolicy,
+  readBroker,
+  readEventPolicy,
+  readSource,
+  readTrigger,
+  type Source,
+  type Trigger,
+} from './eventing.ts';
 import { Fields, isRecord } from './fields.ts';
 import { type FunctionModel, type JobModel, readCronJob, readFunction, readJob } from './workload.ts';
 
@@ -7,6 +16,7 @@ import { type FunctionModel, type JobModel, readCronJob, readFunction, readJob }
 export interface Manifests {
   brokers: Broker[];
   triggers: Trigger[];
+  eventPolicies: EventPolicy[];
   sources: Source[];
   functions: FunctionModel[];
   jobs: JobModel[];
@@ -17,13 +27,23 @@ export interface Manifests {
 
 /** @throws Error for a Knative object that says something that the local Knative does not do */
 export function readManifests(rendered: string): Manifests {
-  const manifests: Manifests = { brokers: [], triggers: [], sources: [], functions: [], jobs: [], cronJobs: [], plain: '' };
+  const manifests: Manifests = {
+    brokers: [],
+    triggers: [],
+    eventPolicies: [],
+    sources: [],
+    functions: [],
+    jobs: [],
+    cronJobs: [],
+    plain: '',
+  };
   const objects = parseManifests(rendered);
   const tokenless = tokenlessAccounts(objects);
   const plain: Fields[] = [];
   const read: Record<string, (object: Fields) => number> = {
     'eventing.knative.dev/v1 Broker': (object) => manifests.brokers.push(readBroker(object)),
     'eventing.knative.dev/v1 Trigger': (object) => manifests.triggers.push(readTrigger(object)),
+    'eventing.knative.dev/v1alpha1 EventPolicy': (object) => manifests.eventPolicies.push(readEventPolicy(object)),
     'sources.knative.dev/v1 ApiServerSource': (object) => manifests.sources.push(readSource(object)),
     'serving.knative.dev/v1 Service': (object) => manifests.functions.push(readFunction(object, tokenless)),
     'batch/v1 Job': (object) => manifests.jobs.push(readJob(object, tokenless)),

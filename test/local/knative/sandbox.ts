@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { theGuard } from '../guard.ts';
 import type { Addresses } from './addresses.ts';
 import type { Story } from './story.ts';
-import type { SecretVolume, Workload } from './workload.ts';
+import type { Mounted, Workload } from './workload.ts';
 
 /** What a kubelet reads. Both answer `undefined` for an object that does not exist. */
 export interface Objects {
@@ -12,6 +12,8 @@ export interface Objects {
   secret(namespace: string, name: string): Promise<Record<string, Buffer> | undefined>;
   /** A kubeconfig file with the ServiceAccount's token, whose namespace is its own: in place of the mounted token. */
   kubeconfigFor(namespace: string, serviceAccount: string): Promise<string>;
+  /** The ServiceAccount's token for one audience. */
+  tokenFor(namespace: string, serviceAccount: string, audience: string): Promise<string>;
 }
 
 export interface Host {
@@ -48,7 +50,7 @@ export class Sandbox {
     const directory = await mkdtemp(join(theGuard().directory, `${workload.name}-`));
     try {
       const variables = await environment(workload, host, signal);
-      const mounts = workload.secretVolumes.map((volume, index) => ({ ...volume, directory: join(directory, `volume-${index}`) }));
+      const mounts = workload.volumes.map((volume, index) => ({ ...volume, directory: join(directory, `volume-${index}`) }));
       const local = (value: string) => host.addresses.local(mounts.reduce(relocate, value));
       const env = Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, local(value)]));
       // A container's HOME is empty, and so is this one: nothing of the developer's own configuration is seen.
@@ -67,9 +69,11 @@ export class Sandbox {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  async #mount(mount: Mount, { namespace, name }: Workload, host: Host, signal: AbortSignal): Promise<void> {
-    const read = () => host.objects.secret(namespace, mount.secret);
-    let current = await existing(read, `Secret ${namespace}/${mount.secret}`, name, host, signal);
+  async #mount(mount: Mount, workload: Workload, host: Host, signal: AbortSignal): Promise<void> {
+    const { namespace, name } = workload;
+    const read = () => contentOf(mount, workload, host);
+    const what = 'secret' in mount ? `Secret ${namespace}/${mount.secret}` : `a token for ${mount.audience}`;
+    let current = await existing(read, what, name, host, signal);
     let version = 0;
     await mkdir(mount.directory, { recursive: true });
     await publish(mount.directory, current, version);
@@ -86,8 +90,12 @@ export class Sandbox {
   }
 }
 
-interface Mount extends SecretVolume {
-  directory: string;
+type Mount = Mounted & { directory: string };
+
+async function contentOf(mount: Mount, workload: Workload, { objects }: Host): Promise<Record<string, Buffer> | undefined> {
+  const { namespace, serviceAccount } = workload;
+  if ('secret' in mount) return objects.secret(namespace, mount.secret);
+  return { [mount.path]: Buffer.from(await objects.tokenFor(namespace, serviceAccount, mount.audience)) };
 }
 
 async function environment(workload: Workload, host: Host, signal: AbortSignal): Promise<Record<string, string>> {

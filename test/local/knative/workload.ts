@@ -14,7 +14,7 @@ export interface Workload {
   env: Record<string, string | ConfigMapKey>;
   /** ConfigMaps whose data are environment variables as well; `env` wins. */
   configMaps: string[];
-  secretVolumes: SecretVolume[];
+  volumes: Mounted[];
 }
 
 export interface ConfigMapKey {
@@ -22,10 +22,9 @@ export interface ConfigMapKey {
   key: string;
 }
 
-export interface SecretVolume {
-  mountPath: string;
-  secret: string;
-}
+/** A Secret, or a token of the pod's ServiceAccount for one audience. */
+export type Volume = { secret: string } | { audience: string; path: string };
+export type Mounted = Volume & { mountPath: string };
 
 /** A Knative Service. */
 export interface FunctionModel {
@@ -110,34 +109,49 @@ function readPod(spec: Fields, namespace: string, name: string, tokenless: Set<s
   spec.leave('enableServiceLinks', 'restartPolicy');
   const serviceAccount = spec.optionalString('serviceAccountName') ?? 'default';
   const mountsToken = spec.optionalBoolean('automountServiceAccountToken') ?? !tokenless.has(`${namespace}/${serviceAccount}`);
-  const secrets = new Map(spec.objects('volumes').map(readVolume));
+  const volumes = new Map(spec.objects('volumes').map(readVolume));
   const [container, second] = spec.objects('containers');
   if (!container || second) throw new Error(`${spec.path}: the local Knative runs one container`);
   spec.done();
-  const workload = { namespace, name, serviceAccount, mountsToken, ...readContainer(container, secrets) };
+  const workload = { namespace, name, serviceAccount, mountsToken, ...readContainer(container, volumes) };
   const readinessPath = readProbe(container, 'readinessProbe');
   readProbe(container, 'livenessProbe');
   container.done();
   return { workload, readinessPath };
 }
 
-function readContainer(container: Fields, secrets: Map<string, string>): Pick<Workload, 'args' | 'env' | 'configMaps' | 'secretVolumes'> {
+function readContainer(container: Fields, all: Map<string, Volume>): Pick<Workload, 'args' | 'env' | 'configMaps' | 'volumes'> {
   container.leave('name', 'image', 'ports', 'resources', 'securityContext');
-  const secretVolumes = container.objects('volumeMounts').map((mount) => {
+  const volumes = container.objects('volumeMounts').map((mount) => {
     mount.leave('readOnly');
-    const secret = secrets.get(mount.string('name'));
+    const volume = all.get(mount.string('name'));
     const mountPath = mount.string('mountPath');
     mount.done();
-    if (secret === undefined) throw new Error(`${mount.path} names no volume`);
-    return { mountPath, secret };
+    if (volume === undefined) throw new Error(`${mount.path} names no volume`);
+    return { mountPath, ...volume };
   });
-  return { args: container.strings('args'), env: readEnv(container), configMaps: readEnvFrom(container), secretVolumes };
+  return { args: container.strings('args'), env: readEnv(container), configMaps: readEnvFrom(container), volumes };
 }
 
-function readVolume(volume: Fields): [string, string] {
-  const secret = volume.object('secret');
-  const result: [string, string] = [volume.string('name'), secret.string('secretName')];
-  for (const each of [secret, volume]) each.done();
+function readVolume(volume: Fields): [string, Volume] {
+  const name = volume.string('name');
+  const read = volume.has('projected') ? readProjection(volume.object('projected')) : readSecretVolume(volume.object('secret'));
+  volume.done();
+  return [name, read];
+}
+
+function readSecretVolume(secret: Fields): Volume {
+  const result = { secret: secret.string('secretName') };
+  secret.done();
+  return result;
+}
+
+function readProjection(projected: Fields): Volume {
+  const [source, second] = projected.objects('sources');
+  if (!source || second) throw new Error(`${projected.path}: the local Knative projects one token`);
+  const token = source.object('serviceAccountToken');
+  const result = { audience: token.string('audience'), path: token.string('path') };
+  for (const each of [token, source, projected]) each.done();
   return result;
 }
 

@@ -163,6 +163,7 @@ describe('Who follows the pages', function () {
     const [example = ''] = await fencedIn('docs/triggering.md', 'json');
     assert.deepEqual(JSON.parse(await runOne(blocks, 'http://lldap-operator-user')), JSON.parse(example));
     undrop?.();
+    assert.match(await runOne(blocks, 'kubectl create token'), /^[\w-]+\.[\w-]+\.[\w-]+\n?$/);
     await runOne(blocks, 'create job');
     assert.equal((await knative?.runCronJob('lldap-operator-startup'))?.code, 0);
   });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { KubeError } from '../../shared/kube/errors.ts';
 import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { findLeaks } from '../leaks.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
@@ -64,6 +65,25 @@ describe('What is never said', () => {
     });
     await h.reconcile('LldapUser', 'private');
     assert.doesNotMatch(h.logs.join(''), /very\.private|Hidden/);
+  });
+
+  it('values of specs, in what startup finds, whatever lldap or the API server answers', async () => {
+    const summaries: string[] = [];
+    const run = async () => {
+      for (const mode of ['sweep', 'full', 'drift'] as const) summaries.push(JSON.stringify(await h.startup(mode)));
+    };
+    await run();
+    await h.lldap.fault({ kind: 'text', text: 'You said {request}' });
+    await run();
+    await h.lldap.heal();
+    h.interfere = async (by, { method, path }) => {
+      if (by === 'startup' && method === 'GET') throw new KubeError(500, `it went wrong at ${path}`);
+    };
+    await run();
+    h.interfere = async () => {};
+    h.posted.reconcile = [];
+    assert.equal(summaries.filter((summary) => summary.includes('"ok":false')).length, 6);
+    assert.doesNotMatch([...summaries, ...h.logs].join(''), /very\.private|Hidden/);
   });
 
   it('anything else than a reason of the table: whatever was said in this file has one', async () => {

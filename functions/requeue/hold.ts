@@ -8,8 +8,6 @@ import { gauge } from '../../shared/telemetry.ts';
 export type Requeue = Omit<Extract<OperatorEvent, { what: 'requeue' }>, 'what'>;
 
 interface Held extends Requeue {
-  /** Of its resource. */
-  key: string;
   /** Milliseconds since the epoch, by this process's clock. */
   due: number;
   /** Ends the hold, by its reason: `early` posts the event at once, `left` leaves it to the sweep. */
@@ -37,39 +35,22 @@ const MAX_PER_RESOURCE = 3;
  *    finds its time in the resource's status. So no namespace displaces the retries of one that holds fewer.
  */
 export function createHolds(io: { broker: Broker; clock: Clock; log: Log }, most: number) {
-  /** By resource, the oldest first. */
-  const held = new Map<string, Held[]>();
-  let size = 0;
+  /** The oldest first. */
+  const held = new Set<Held>();
 
-  function setPlaces(key: string, places: Held[]): void {
-    size += places.length - (held.get(key)?.length ?? 0);
-    if (places.length > 0) held.set(key, places);
-    else held.delete(key);
-    gauge('lldap_operator.requeue.held', [{ value: size }]);
-  }
-
-  function remove(own: Held): void {
-    const places = held.get(own.key) ?? [];
-    setPlaces(
-      own.key,
-      places.filter((one) => one !== own),
-    );
-  }
-
-  function release(own: Held | undefined, how: 'early' | 'left'): void {
-    if (!own) return;
-    remove(own);
+  function release(own: Held, how: 'early' | 'left'): void {
+    held.delete(own);
     own.released.abort(how);
   }
 
   /** Lets go of the latest of the namespace that holds most. */
   function leaveOne(): void {
-    const all = [...held.values()].flat();
-    const byNamespace = Object.groupBy(all, ({ target }) => target.namespace);
-    const share = ({ target }: Held) => byNamespace[target.namespace]?.length ?? 0;
-    const [last] = all.sort((a, b) => share(b) - share(a) || b.due - a.due);
+    const shares = Object.values(Object.groupBy(held, ({ target }) => target.namespace)).filter((share) => share !== undefined);
+    const largest = Math.max(...shares.map(({ length }) => length));
+    const candidates = shares.filter(({ length }) => length === largest).flat();
+    const last = candidates.reduce((a, b) => (b.due > a.due ? b : a));
     release(last, 'left');
-    io.log.warn('too many delayed retries; left one to the sweep', { ...last?.target, held: size });
+    io.log.warn('too many delayed retries; left one to the sweep', { ...last.target, held: held.size });
   }
 
   async function wait({ target, notBefore, redelivered, due, released }: Held, context: Context): Promise<Answer> {
@@ -94,20 +75,23 @@ export function createHolds(io: { broker: Broker; clock: Clock; log: Log }, most
 
   return {
     async hold(requeue: Requeue, context: Context): Promise<Answer> {
-      const { target, notBefore, time } = requeue;
-      const key = `${target.kind}/${target.namespace}/${target.name}`;
-      const places = held.get(key) ?? [];
-      if (places.some((one) => one.notBefore === notBefore)) return { status: 204 };
+      const { kind, namespace, name } = requeue.target;
+      const places = [...held].filter(({ target: t }) => t.name === name && t.namespace === namespace && t.kind === kind);
+      if (places.some(({ notBefore }) => notBefore === requeue.notBefore)) return { status: 204 };
       if (context.stopping.aborted) return { status: 503, message: 'stopping; deliver again' };
-      const due = io.clock.now() + Date.parse(notBefore) - Date.parse(time);
-      const own: Held = { ...requeue, key, due, released: new AbortController() };
-      setPlaces(key, [...places, own]);
-      if (places.length >= MAX_PER_RESOURCE) release(places[0], 'early');
-      if (size > most) leaveOne();
-      return await wait(own, context).finally(() => remove(own));
+      const due = io.clock.now() + Date.parse(requeue.notBefore) - Date.parse(requeue.time);
+      const own: Held = { ...requeue, due, released: new AbortController() };
+      held.add(own);
+      for (const oldest of places.slice(0, 1 - MAX_PER_RESOURCE)) release(oldest, 'early');
+      if (held.size > most) leaveOne();
+      gauge('lldap_operator.requeue.held', [{ value: held.size }]);
+      return await wait(own, context).finally(() => {
+        held.delete(own);
+        gauge('lldap_operator.requeue.held', [{ value: held.size }]);
+      });
     },
     get size(): number {
-      return size;
+      return held.size;
     },
   };
 }

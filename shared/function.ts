@@ -26,41 +26,29 @@ export interface Reconciling extends Base {
   io: Io;
 }
 
+type Routes = Record<string, EventHandler>;
+
+/** For a function that reconciles: its credentials must be there from the start. */
+export async function runReconciling(name: string, routes: (base: Reconciling) => Routes): Promise<void> {
+  await runFunction(name, async (base) => routes({ ...base, io: createIo(base, await readCredentials(base.config)) }));
+}
+
 /** Serves one function until it is told to stop, then ends the process: 0, or 1 with one line when its configuration is wrong. */
-export async function runFunction(name: string, routes: (base: Base) => Record<string, EventHandler>): Promise<void> {
-  await run(name, async (base) => ({ routes: routes(base), close: async () => {} }));
-}
-
-/** The same for a function that reconciles: its credentials must be there from the start. */
-export async function runReconciling(name: string, routes: (base: Reconciling) => Record<string, EventHandler>): Promise<void> {
-  await run(name, async (base) => {
-    const io = createIo(base, await readCredentials(base.config));
-    const close = async () => {
-      io.lldap.close();
-      io.kube.close();
-      await io.passwords.close();
-    };
-    return { routes: routes({ ...base, io }), close };
-  });
-}
-
-type Made = { routes: Record<string, EventHandler>; close(): Promise<void> };
-
-async function run(name: string, make: (base: Base) => Promise<Made>): Promise<void> {
+export async function runFunction(name: string, routes: (base: Base) => Routes | Promise<Routes>): Promise<void> {
   try {
     const config = loadConfig(process.env);
     await startTelemetry(name, process.env);
     const log = createLog(config.logLevel).with({ function: name });
-    const { routes, close } = await make({ config, log, broker: createBroker(config.brokerUrl, name, config.brokerTokenFile) });
-    const { tokenAudience } = config;
+    const { port, tokenAudience, brokerUrl, brokerTokenFile } = config;
     const authenticate = tokenAudience && createAuthentication(connect(), tokenAudience, systemClock);
-    const server = await serve({ port: config.port, log, routes, ...(authenticate && { authenticate }) });
+    const made = await routes({ config, log, broker: createBroker(brokerUrl, name, brokerTokenFile) });
+    const server = await serve({ port, log, routes: made, ...(authenticate && { authenticate }) });
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => server.stop());
     log.info('serving', { port: server.port });
     await server.closed;
-    await close();
     await stopTelemetry();
     log.info('stopped');
+    // Connections that are kept would keep the process, too.
     process.exit(0);
   } catch (error) {
     const line = error instanceof ConfigError ? error.message : error instanceof Error ? error.stack : String(error);

@@ -23,7 +23,7 @@ export function createHttp(options: HttpOptions): Http {
     const { default: axios } = await import('axios');
     return axios.create({
       ...(options.baseURL === undefined ? {} : { baseURL: options.baseURL }),
-      headers: { 'User-Agent': 'lldap-knative-operator', ...options.headers },
+      headers: { 'User-Agent': 'lldap-knative-operator' },
       httpAgent,
       httpsAgent,
       proxy: false,
@@ -60,20 +60,17 @@ export interface HttpOptions {
   maxSockets?: number;
   /** How long an idle connection is kept. Shorter than the server keeps it, or requests meet a closing connection. */
   keepAliveMs: number;
-  /** Sent with every request. */
-  headers?: Record<string, string>;
   /** Holds a bearer token for every request; read anew each time, since the kubelet renews it. */
   tokenFile?: string;
 }
 
 export interface HttpRequest {
-  method: 'DELETE' | 'GET' | 'PATCH' | 'POST' | 'PUT';
+  method: 'DELETE' | 'GET' | 'PATCH' | 'POST';
   /** Absolute, or relative to `baseURL`. */
   url: string;
   /** A body needs its own `Content-Type`. */
   headers?: Record<string, string>;
   body?: string;
-  signal?: AbortSignal;
   /** Instead of the client's. */
   timeoutMs?: number;
 }
@@ -92,8 +89,8 @@ export interface Http {
   close(): void;
 }
 
-/** `refused`: no connection came about. `tls`: the handshake failed. `aborted`: by the caller's signal. `large`: the answer is. */
-export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'aborted' | 'tls' | 'large' | 'other';
+/** `refused`: no connection came about. `tls`: the handshake failed. `large`: the answer is. */
+export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'tls' | 'large' | 'other';
 
 /** Why there is no answer. Holds nothing of the request: axios's own errors print its body and Authorization header. */
 export class HttpError extends Error {
@@ -125,9 +122,6 @@ async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: numbe
   // axios's own timeout is one of inactivity, which a trickling answer never meets.
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), timeoutMs);
-  const abort = () => controller.abort();
-  if (request.signal?.aborted) abort();
-  request.signal?.addEventListener('abort', abort, { once: true });
   const connection = { sent: false };
   try {
     const response = await axios.request<string>({
@@ -140,12 +134,10 @@ async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: numbe
     });
     return { status: response.status, headers: flat(response.headers), text: response.data };
   } catch (error) {
-    if (request.signal?.aborted) throw new HttpError('aborted', connection.sent, 'the request was aborted');
     if (controller.signal.aborted) throw new HttpError('timeout', connection.sent, `no answer within ${timeoutMs} ms`);
     throw httpError(error, connection.sent);
   } finally {
     clearTimeout(timer);
-    request.signal?.removeEventListener('abort', abort);
   }
 }
 

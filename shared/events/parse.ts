@@ -88,25 +88,21 @@ function targetOf(event: CloudEvent<unknown>): Target {
 }
 
 function objectOf(event: CloudEvent<unknown>): { namespace: string; name: string } {
-  return { namespace: label(event, 'namespace'), name: dnsName(event, 'name') };
-}
-
-function label(event: CloudEvent<unknown>, extension: string): string {
-  const value = event[extension];
-  if (typeof value === 'string' && DNS_LABEL.test(value)) return value;
-  throw new MalformedEvent(`the extension "${extension}" is ${quote(value)}, not a namespace's name`);
-}
-
-function dnsName(event: CloudEvent<unknown>, extension: string): string {
-  const value = event[extension];
-  if (typeof value === 'string' && DNS_NAME.test(value)) return value;
-  throw new MalformedEvent(`the extension "${extension}" is ${quote(value)}, not an object's name`);
+  return {
+    namespace: textOf(event, 'namespace', (text) => DNS_LABEL.test(text), "a namespace's name"),
+    name: textOf(event, 'name', (text) => DNS_NAME.test(text), "an object's name"),
+  };
 }
 
 function timestampOf(event: CloudEvent<unknown>, extension: string): string {
+  const isTime = (text: string) => RFC3339.test(text) && !Number.isNaN(Date.parse(text));
+  return textOf(event, extension, isTime, 'a time like 2026-01-31T12:00:00.000Z');
+}
+
+function textOf(event: CloudEvent<unknown>, extension: string, isValid: (text: string) => boolean, what: string): string {
   const value = event[extension];
-  if (typeof value === 'string' && RFC3339.test(value) && !Number.isNaN(Date.parse(value))) return value;
-  throw new MalformedEvent(`the extension "${extension}" is ${quote(value)}, not a time like 2026-01-31T12:00:00.000Z`);
+  if (typeof value === 'string' && isValid(value)) return value;
+  throw new MalformedEvent(`the extension "${extension}" is ${quote(value)}, not ${what}`);
 }
 
 function redeliveredOf(event: CloudEvent<unknown>): number {

@@ -167,6 +167,8 @@ async function process(request: Request, response: Response, handler: EventHandl
     if (!response.writableFinished) gone.abort();
   });
   const event = parseEvent(request.headers, Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
+  // The request stays until it is answered; thousands of events may wait, and their bodies need not.
+  request.body = undefined;
   const code = Number(request.headers['ce-knativeerrorcode']);
   return handler(event, {
     signal: gone.signal,

@@ -35,7 +35,8 @@ export interface Engine {
  * 5. The finalizer stands before the first mutation, and goes last.
  * 6. Every mutation is because of a difference that this pass has read.
  * 7. What succeeded is in the status, even if a later step failed.
- * 8. One status write a pass, none if nothing differs, never over another's write.
+ * 8. One status write a pass, none if nothing differs, never over another's write; ahead of it one more where a step
+ *    must not be forgotten.
  * 9. A retry's event is accepted by the broker before the status names it.
  * 10. Without a status written there is no success: 503, and the broker comes again.
  */

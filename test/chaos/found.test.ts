@@ -215,6 +215,51 @@ describe('schedules that once broke a promise', () => {
     { processes: 2, installed: false, phase: 0 },
   );
 
+  for (const [name, after] of Object.entries({
+    'lldap is there': [],
+    'lldap is away for a moment': [{ do: 'fail', service: 'lldap', fault: 'refused', calls: 1 }],
+  } satisfies Record<string, Step[]>))
+    keepsItsPromises(`a group that was told to stay is not renamed by the next resource of that metadata.name, when ${name}`, [
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', deletionPolicy: 'Retain' } },
+      { do: 'wait', seconds: 20, seed: 0 },
+      { do: 'delete', kind: 'LldapGroup', at: 'a/r1' },
+      { do: 'wait', seconds: 20, seed: 0 },
+      ...after,
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops' } },
+    ]);
+
+  keepsItsPromises('a group that was told to stay is not deleted with the next resource of that metadata.name', [
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', deletionPolicy: 'Retain' } },
+    { do: 'wait', seconds: 20, seed: 0 },
+    { do: 'delete', kind: 'LldapGroup', at: 'a/r1' },
+    { do: 'wait', seconds: 20, seed: 0 },
+    { do: 'fail', service: 'lldap', fault: 'refused', calls: 1 },
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops' } },
+    { do: 'wait', seconds: 2, seed: 0 },
+    { do: 'delete', kind: 'LldapGroup', at: 'a/r1' },
+  ]);
+
+  for (const [name, then] of Object.entries({
+    'goes on': [{ do: 'thaw', pick: 0 }],
+    'dies before it looks again': [
+      { do: 'thaw', pick: 0 },
+      { do: 'until', call: 'membership/0 lldap user' },
+      { do: 'crash', after: 0, pick: 0, seed: 0 },
+    ],
+  } satisfies Record<string, Step[]>))
+    keepsItsPromises(`a tenant who creates an administrator's account anew during its join is none in the end, when the process ${name}`, [
+      { do: 'apply', kind: 'LldapUser', at: 'adm/r1', spec: IGNORED },
+      { do: 'wait', seconds: 5, seed: 0 },
+      { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...IGNORED, email: 'tenant@example.com' } },
+      { do: 'wait', seconds: 5, seed: 0 },
+      { do: 'apply', kind: 'LldapMembership', at: 'adm/r1', spec: { userName: 'alice', groupName: 'lldap_admin' } },
+      { do: 'until', call: 'membership/0 lldap addUserToGroup' },
+      { do: 'freeze', after: 0, pick: 0, seed: 0 },
+      { do: 'delete', kind: 'LldapUser', at: 'adm/r1' },
+      { do: 'wait', seconds: 3, seed: 0 },
+      ...then,
+    ]);
+
   keepsItsPromises('a retry that requeue holds while it is rolled out comes all the same', [
     { do: 'demote' },
     { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r1', spec: { ...SHOE, deletionPolicy: 'Delete' } },

@@ -235,11 +235,13 @@ export interface Mix {
   processes: number;
   minutesApart: number;
   weights: Partial<Record<keyof typeof STEPS, number>>;
+  /** What has been done before, one of these. */
+  before?: readonly (readonly Step[])[];
 }
 
 const STEPS = { passing, asking, failing, late, telling, touching, restoring };
 
-export function scheduleOf({ processes, minutesApart, weights }: Mix): Arb<Schedule> {
+export function scheduleOf({ processes, minutesApart, weights, before = [[]] }: Mix): Arb<Schedule> {
   const steps = (Object.keys(weights) as (keyof typeof STEPS)[]).map((name) => often(weights[name] ?? 0, STEPS[name]));
   const minutes = fc.integer({ min: -minutesApart, max: minutesApart });
   return fc.record({
@@ -250,6 +252,8 @@ export function scheduleOf({ processes, minutesApart, weights }: Mix): Arb<Sched
     installed: fc.oneof(often(5, fc.constant(true)), often(1, fc.constant(false))),
     phase: fc.nat({ max: 299 }),
     calmSeed: seed,
-    steps: fc.array(fc.oneof(...steps), { minLength: 1, maxLength: 40, size: 'max' }),
+    steps: fc
+      .tuple(fc.constantFrom(...before), fc.array(fc.oneof(...steps), { minLength: 1, maxLength: 40, size: 'max' }))
+      .map(([first, then]) => [...first, ...then]),
   });
 }

@@ -26,6 +26,10 @@ export class Invariants {
   readonly #done = new Set<string>();
   /** What was made for one request: uuids, and pairs of them. */
   readonly #made = new WeakMap<object, string[]>();
+  /** Who has set the password of which uuid and not yet written its status. */
+  readonly #setting = new Map<Context, string>();
+  /** uuids whose passwords two processes set at the same time. */
+  readonly #contested = new Set<string>();
   /** uuids of what was told to stay, and the uid of the resource that kept it. */
   readonly #kept = new Map<string, string>();
 
@@ -71,6 +75,10 @@ export class Invariants {
     // What reached another account than it was meant for is made useless.
     const isUndoing = made.includes(`password ${uuid}`);
     if (by) this.#made.set(by, [...made, `password ${uuid}`]);
+    // Whoever reads lldap's date last takes it for that of its own password.
+    const others = [...this.#setting].filter(([other, of]) => other !== by && of === uuid);
+    if (uuid !== undefined && others.length > 0) this.#contested.add(uuid);
+    if (by && uuid !== undefined) this.#setting.set(by, uuid);
     const broken = isUndoing ? undefined : this.#password(by, userId, password);
     if (broken) this.#violate(`${broken}: ${textOf(by)} sets the password of ${userId}`);
   }
@@ -78,6 +86,7 @@ export class Invariants {
   /** Before a status is written. */
   status(by: Context | undefined, current: AnyResource, status: CommonStatus): void {
     if (!by?.target) return;
+    this.#setting.delete(by);
     const broken = this.#status(by, current, status);
     if (broken) this.#violate(`${broken}: ${textOf(by)}`);
   }
@@ -128,7 +137,8 @@ export class Invariants {
     if (!pass) return 'passwords are set only by a pass over a user';
     const { self, moments } = pass;
     const uuidAt = (moment: Moment) => userNamed(moment, userId)?.uuid ?? '';
-    if (moments.every((moment) => moment.passwords.get(uuidAt(moment)) === password))
+    const isKnown = moments.every((moment) => moment.passwords.get(uuidAt(moment)) === password);
+    if (isKnown && !this.#contested.delete(uuidAt(this.#history.current)))
       return 'no password is written that lldap has already';
     if (self.kind !== 'LldapUser' || self.metadata.deletionTimestamp !== undefined || declares(self) !== userId)
       return "a password is set only by the user's own resource";

@@ -55,6 +55,7 @@ import { Violation, type World } from './world.ts';
  * - Nobody tells who waits for an e-mail address or a group's name that it is free: the next attempt finds out, 5.5
  *   minutes later at most.
  * - Two that adopt one object at the same moment both say Ready until the next sweep; the mark says who has it.
+ * - Where two processes set one user's password at the same moment, it may be set once more.
  * - A definition is kept if the answer to its creation was lost.
  * - What became Ready stays so while something that it names turns unready; the next full look says so. A suspended
  *   resource says that it is, and no more.

@@ -36,6 +36,7 @@ interface Dependencies {
 /** Memberships: one user in one group. They add only; what nobody declares is left alone. */
 export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Step> = {
   name: 'LldapMembership',
+  recover,
   refuse,
   async unchanged({ io, policy, resource, draft }) {
     const { userKey } = membershipKeys(resource);
@@ -81,7 +82,6 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
       declared,
       vanished,
       ...(account && (await stillJoined(work, account, group))),
-      ...(account && joiningReached(work, account)),
     };
   },
   plan,
@@ -100,14 +100,15 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     if (step.do === 'join') return join(step, work);
     await io.lldap.removeUserFromGroup(step.user.id, step.group.id);
     delete draft.joined;
-    delete draft.joining;
     // One that was created meanwhile may have found the user still in the group.
     const pair = { userId: step.user.id, groupName: step.group.displayName };
     await wake(io, async () => claimants(resource, pair, await io.lookup.memberships(), policy).map(targetOf));
   },
-  describe: (step) => (step.do === 'join' ? 'added the user to the group' : 'removed the user from the group'),
+  describe: (step) => DESCRIPTIONS[step.do],
   dependants: async () => [],
 };
+
+const DESCRIPTIONS: Record<Step['do'], string> = { join: 'added the user to the group', leave: 'removed the user from the group' };
 
 /**
  * lldap has no preconditions, and a join goes by the user's id: by then a tenant may have created that user anew, and would be
@@ -131,6 +132,21 @@ async function join({ user, group, joined }: JoinStep, work: MembershipWork): Pr
   draft.joined = joined;
   delete draft.joining;
   work.made = true;
+}
+
+/** Whom a join of a built-in group reached that was begun and never confirmed leaves, unless he may be in it. */
+async function recover(work: MembershipWork): Promise<void> {
+  const { io, draft, policy, resource } = work;
+  const { joining } = draft;
+  if (!joining) return;
+  const account = await io.lldap.user(membershipKeys(resource).userKey);
+  const reached = account?.groups.find((g) => g.id === joining.groupId && g.uuid === joining.groupUuid);
+  if (account && reached && account.id !== policy.operatorLogin && !isOwnedByPrivileged(account, policy)) {
+    work.checkpoint();
+    await io.lldap.removeUserFromGroup(account.id, reached.id);
+    work.did.push(DESCRIPTIONS.leave);
+  }
+  delete draft.joining;
 }
 
 /** A built-in group is declared by its virtual group alone. */
@@ -210,12 +226,6 @@ async function stillJoined(
   if (!joined || joined.userUuid !== account.uuid || joined.groupUuid === group?.uuid) return {};
   const left = account.groups.find((g) => g.id === joined.groupId && g.uuid === joined.groupUuid);
   return left ? leaving(work, account, left) : {};
-}
-
-/** The group that a join reached which was begun and never confirmed. */
-function joiningReached({ draft }: MembershipWork, account: LldapAccount): Pick<Observed, 'reached'> {
-  const reached = account.groups.find((g) => g.id === draft.joining?.groupId && g.uuid === draft.joining.groupUuid);
-  return reached ? { reached } : {};
 }
 
 async function leaving(

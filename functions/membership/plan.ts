@@ -15,8 +15,6 @@ export interface Observed {
   left?: LldapGroupRef;
   /** Another membership asks for the pair that would be left. */
   claimed?: boolean;
-  /** A built-in group that an unconfirmed join of ours put the user into. */
-  reached?: LldapGroupRef;
   /** Whether resources declare both names, or lldap's own objects count. */
   declared?: boolean;
   /** Ready resources whose objects lldap lacks; they were asked to make them again. */
@@ -68,26 +66,24 @@ function forbidden(groupName: string, namespace: string, policy: Policy): Failur
  * 1. What was joined under a name that now means another group is left first, unless another membership asks for it.
  * 2. A membership that is there is taken as it is.
  * 3. A built-in group is joined only by a user whose mark names a privileged namespace: whoever creates the awaited
- *    user, or removes a mark, would be an administrator. Whom an unconfirmed join reached nevertheless, leaves.
+ *    user, or removes a mark, would be an administrator.
  * 4. What counts is also the name that the group has in lldap: somebody may have given it a built-in one since.
  */
 export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observed: Observed): Plan<Step, StatusOf<'LldapMembership'>> {
-  const { account, group, left, claimed, reached, declared = false } = observed;
+  const { account, group, left, claimed, declared = false } = observed;
   const { userName, groupName } = resource.spec;
   if (!account) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noUser(userName)) };
   if (!group) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noGroup(groupName)) };
   const refused = forbidden(group.displayName, resource.metadata.namespace, policy);
   if (refused) return { refused };
   if ([groupName, group.displayName].some(isBuiltInGroup) && !isOwnedByPrivileged(account, policy)) {
-    const unmet = notPrivileged(resource, account, policy);
-    if (reached && mayLeave(account, reached, resource, policy)) return { steps: [{ do: 'leave', user: account, group: reached }], unmet };
-    return { refused: unmet };
+    return { refused: notPrivileged(resource, account, policy) };
   }
   const leaves = left && !claimed && mayLeave(account, left, resource, policy);
   const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: left }] : [];
   const joined: Joined = { userUuid: account.uuid, groupId: group.id, groupUuid: group.uuid, declared };
   if (!isMember(account, group)) steps.push({ do: 'join', user: account, group, joined });
-  return { keep: { joining: undefined, ...(isMember(account, group) && { joined }) }, steps };
+  return { keep: isMember(account, group) ? { joined } : {}, steps };
 }
 
 /** Whether an account's mark names a privileged namespace of this installation. */

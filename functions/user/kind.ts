@@ -159,19 +159,22 @@ async function apply(step: Step, work: UserWork): Promise<void> {
 async function setPassword(step: PasswordStep, work: UserWork): Promise<void> {
   const { io, resource, draft, checkpoint } = work;
   const id = foldId(resource.spec.username);
-  const isSet = step.do === 'setPassword' || !(await io.passwords.verify(id, step.password));
-  if (isSet) {
-    checkpoint();
-    await io.passwords.set(id, step.password);
-  }
-  const account = await readWritten(work, async (replaced) => {
-    // Nobody can log in with a password that was meant for another account; the owner's reconcile sets its own.
-    if (isSet && !isMarkedFor(replaced, work)) await io.passwords.set(id, randomBytes(32).toString('base64url'));
-  });
+  const isRight = step.do === 'verifyOrSetPassword' && (await io.passwords.verify(id, step.password));
+  // The date before, since somebody else may have set another password since; the date after, of one that we set.
+  const modifiedAt = isRight ? step.modifiedAt : await set();
   if (draft.uuid !== undefined) draft.passwordHash = passwordHash(step.key, draft.uuid, step.password);
   // lldap's date tells later whether somebody else set the password.
-  const modifiedAt = account && attribute(account, 'password_modified_date');
   if (modifiedAt !== undefined) draft.passwordModifiedAt = modifiedAt;
+
+  async function set(): Promise<string | undefined> {
+    checkpoint();
+    await io.passwords.set(id, step.password);
+    const account = await readWritten(work, async (replaced) => {
+      // Nobody can log in with a password that was meant for another account; the owner's reconcile sets its own.
+      if (markOf(replaced)?.uid !== resource.metadata.uid) await io.passwords.set(id, randomBytes(32).toString('base64url'));
+    });
+    return account && attribute(account, 'password_modified_date');
+  }
 }
 
 /**
@@ -192,10 +195,6 @@ async function readWritten(work: UserWork, undo: (replaced: LldapAccount) => Pro
     'LldapUnavailable',
     `The user ${account.id} was replaced in lldap during the pass; it is looked at again by itself.`,
   );
-}
-
-function isMarkedFor(account: LldapAccount, { resource }: UserWork): boolean {
-  return markOf(account)?.uid === resource.metadata.uid;
 }
 
 /** What a pass of ours that died may have written to the account that took the place of ours is for its owner to set right. */

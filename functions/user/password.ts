@@ -16,6 +16,8 @@ export interface PasswordStep {
   do: 'setPassword' | 'verifyOrSetPassword';
   password: string;
   key: PasswordKey;
+  /** lldap's date before the step: that of the password that may turn out to be the right one. */
+  modifiedAt?: string;
 }
 
 /** Whether a password was ever set: lldap then moves this date off the creation's. */
@@ -43,8 +45,9 @@ export function decidePassword(
   const set: PasswordStep = { do: 'setPassword', password: state.password, key };
   if (!account || !everSet(account)) return { steps: [set] };
   if (resource.spec.passwordPolicy === 'InitialOnly') return { steps: [] };
-  const untouched = attribute(account, 'password_modified_date') === draft.passwordModifiedAt;
-  if (!untouched || !isHashBy(key, draft.passwordHash)) return { steps: [{ ...set, do: 'verifyOrSetPassword' }] };
+  const modifiedAt = attribute(account, 'password_modified_date');
+  if (modifiedAt !== draft.passwordModifiedAt || !isHashBy(key, draft.passwordHash))
+    return { steps: [{ ...set, do: 'verifyOrSetPassword', ...(modifiedAt && { modifiedAt }) }] };
   return { steps: sameHash(draft.passwordHash, passwordHash(key, account.uuid, state.password)) ? [] : [set] };
 }
 

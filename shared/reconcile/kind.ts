@@ -81,8 +81,8 @@ export interface Work<K extends KindName> {
 /** Single mutations, each because of a difference. */
 export type Plan<Step, Kept = object> =
   | {
-      /** What the observation alone adds to the status, such as an id; undefined removes a field. */
-      keep?: { [Field in keyof Kept]?: Kept[Field] | undefined };
+      /** What the observation alone adds to the status, such as an id. */
+      keep?: Partial<Kept>;
       steps: Step[];
       /** What conditions say once all steps are done. */
       findings?: ExtraFindings;
@@ -96,6 +96,8 @@ export interface Kind<K extends KindName, Dependencies, Observed, Step> {
   readonly name: K;
   /** Left alone altogether. */
   ignores?(resource: ResourceOf[K], policy: Policy): boolean;
+  /** Sees to what the status tells of a step that was written ahead, and never confirmed: before all else, whatever the spec says by now. */
+  recover?(work: Work<K>): Promise<void>;
   /** Why this resource may never act, as far as its own spec tells. */
   refuse(resource: ResourceOf[K], policy: Policy): Failure | undefined;
   /** Whether a resource that is settled may be left without looking at lldap. */

@@ -130,8 +130,10 @@ export function createPass<K extends KindName, Dependencies, Observed, Step>(
 
   async function carryOut(pass: Pass, work: KindWork): Promise<Attempted> {
     const { resource } = work;
-    if (resource.spec.suspend) return { report: await record(pass, work, 'suspended') };
     if (waitsForRetry(resource, work, io.clock.now())) return { report: pass.report('waiting') };
+    const unrecovered = await caught(async () => kind.recover?.(work));
+    if (unrecovered) return { report: await record(pass, work, unrecovered) };
+    if (resource.spec.suspend) return { report: await record(pass, work, 'suspended') };
     if (resource.metadata.deletionTimestamp !== undefined) return { report: await finish(pass, work) };
     if (!work.full && isSettled(resource) && (await isUnchanged(work))) return { report: pass.report('unchanged') };
     const failure = await caught(async () => {
@@ -207,7 +209,7 @@ export function createPass<K extends KindName, Dependencies, Observed, Step>(
   }
 
   /** The decision that an error carries. The API server's errors go on: without it no status can be written. */
-  async function caught(step: () => Promise<void>): Promise<Failure | undefined> {
+  async function caught(step: () => Promise<void> | undefined): Promise<Failure | undefined> {
     try {
       await step();
       return undefined;

@@ -138,8 +138,7 @@ export class Invariants {
     const { self, moments } = pass;
     const uuidAt = (moment: Moment) => userNamed(moment, userId)?.uuid ?? '';
     const isKnown = moments.every((moment) => moment.passwords.get(uuidAt(moment)) === password);
-    if (isKnown && !this.#contested.delete(uuidAt(this.#history.current)))
-      return 'no password is written that lldap has already';
+    if (isKnown && !this.#contested.delete(uuidAt(this.#history.current))) return 'no password is written that lldap has already';
     if (self.kind !== 'LldapUser' || self.metadata.deletionTimestamp !== undefined || declares(self) !== userId)
       return "a password is set only by the user's own resource";
     if (self.spec.passwordPolicy === 'Ignore' || !moments.some((moment) => passwordAsked(self, moment) === password))

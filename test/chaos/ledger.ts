@@ -42,7 +42,7 @@ export class Ledger {
             this.objects.add(object.uuid);
         return;
       case 'LldapMembership':
-        this.#membershipGone(resource, pairs);
+        this.#membershipGone(resource, moment, pairs);
         return;
       case 'LldapAttributeSchema':
         this.#definitionGone(resource);
@@ -71,10 +71,13 @@ export class Ledger {
       if (object.kind === kind && readMark(object.mark)?.ref === ref && object.uuid !== recorded) this.objects.add(object.uuid);
   }
 
-  #membershipGone(resource: LldapMembership, pairs: Iterable<string>): void {
-    if (resource.spec.deletionPolicy !== 'Retain') return;
-    const joined = resource.status?.joined;
-    for (const pair of pairs) if (joined && pair === `${joined.userUuid}|${joined.groupUuid}`) this.pairs.add(pair);
+  /** By what it records, and by its names: it may have joined and not told yet. */
+  #membershipGone({ spec, status }: LldapMembership, { objects }: Moment, pairs: Iterable<string>): void {
+    if (spec.deletionPolicy !== 'Retain') return;
+    const uuidOf = (kind: string, name: string) => objects.find((o) => o.kind === kind && lower(o.name) === lower(name))?.uuid;
+    const declared = `${uuidOf('LldapUser', spec.userName)}|${uuidOf('LldapGroup', spec.groupName)}`;
+    const recorded = `${status?.joined?.userUuid}|${status?.joined?.groupUuid}`;
+    for (const pair of pairs) if (pair === declared || pair === recorded) this.pairs.add(pair);
   }
 
   #definitionGone({ spec, status, metadata }: LldapAttributeSchema): void {

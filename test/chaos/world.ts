@@ -8,7 +8,7 @@ import { targetOf } from '../../shared/reconcile/wake.ts';
 import type { State } from '../local/lldap/state.ts';
 import { BrokerDouble, type Delivery } from './broker.ts';
 import { Course } from './course.ts';
-import { History } from './history.ts';
+import { History, type Moment } from './history.ts';
 import { Invariants } from './invariants.ts';
 import { type AnyResource, type Change, KubeDouble, type KubeListener, keyOf, resourceKey } from './kube.ts';
 import { Ledger } from './ledger.ts';
@@ -250,8 +250,11 @@ export class World {
 
   #gone(resource: AnyResource): void {
     this.#invariants.keeps(resource);
-    const before = this.history.moments.at(-2) ?? this.history.current;
-    this.ledger.gone(resource, { ...before, resources: new Map(before.resources).set(resourceKey(resource), resource) }, this.pairs());
+    // What kept the object may have been true only when its last reconcile looked.
+    const key = resourceKey(resource);
+    const isGoing = ({ resources }: Moment) => resources.get(key)?.metadata.deletionTimestamp !== undefined;
+    const views = new Set([this.history.moments.at(-2) ?? this.history.current, ...this.history.moments.filter(isGoing)]);
+    for (const view of views) this.ledger.gone(resource, { ...view, resources: new Map(view.resources).set(key, resource) }, this.pairs());
   }
 
   #answered(process: Process, delivery: Delivery, status: number): void {

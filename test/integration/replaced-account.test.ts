@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
+import { FINALIZER } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type Harness, startHarness } from './harness.ts';
 
@@ -86,6 +87,24 @@ describe('An account that is replaced while a resource is reconciled', () => {
     await h.settle();
     assert.deepEqual((await seen('died')).groups, []);
     assert.equal((await h.ready('LldapMembership', 'died', h.operatorNamespace)).reason, 'UserNotPrivileged');
+  });
+
+  it('a tenant is taken out also while the account’s own resource is not Ready, and though the membership is suspended or kept', async () => {
+    for (const [name, spec] of Object.entries({ waiting: {}, suspended: { suspend: true }, kept: { deletionPolicy: 'Retain' } })) {
+      const groups = [...(await h.lldap.groups())];
+      const admins = groups.find(({ displayName }) => displayName === 'lldap_admin') ?? assert.fail('no lldap_admin');
+      await h.create('LldapUser', name, await managed(name, other, 'short'), { namespace: other });
+      await h.reconcile('LldapUser', name, { namespace: other });
+      await h.lldap.edit(`mutation { addUserToGroup(userId: "${name}", groupId: ${admins.id}) { ok } }`);
+      await h.create('LldapMembership', name, { userName: name, groupName: 'lldap_admin' }, { namespace: h.operatorNamespace });
+      await h.edit('LldapMembership', name, { metadata: { finalizers: [FINALIZER] }, spec }, h.operatorNamespace);
+      // As a process left it that died within the join.
+      const joining = { userUuid: 'of another account', groupId: admins.id, groupUuid: admins.uuid };
+      await h.editStatus('LldapMembership', name, { joining }, h.operatorNamespace);
+      if (name === 'kept') await h.remove('LldapMembership', name, h.operatorNamespace);
+      await h.reconcile('LldapMembership', name, { namespace: h.operatorNamespace });
+      assert.deepEqual((await seen(name)).groups, [], name);
+    }
   });
 
   it('a password that reached it logs nobody in, and its owner is asked to set its own', async () => {

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import * as http from 'node:http';
 import * as https from 'node:https';
-import { TLSSocket } from 'node:tls';
 import type { AxiosInstance } from 'axios';
 
 /**
@@ -96,20 +95,17 @@ export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'tls' | 'large' | 
 export class HttpError extends Error {
   override name = 'HttpError';
   readonly code: HttpErrorCode;
-  /** Whether the server may have seen the request; if not, it was certainly not carried out. */
-  readonly sent: boolean;
 
-  constructor(code: HttpErrorCode, sent: boolean, message: string) {
+  constructor(code: HttpErrorCode, message: string) {
     super(message);
     this.code = code;
-    this.sent = sent;
   }
 }
 
 async function authorization(tokenFile: string | undefined): Promise<Record<string, string>> {
   if (!tokenFile) return {};
   const token = await readFile(tokenFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new HttpError('other', false, `the token in ${tokenFile} cannot be read (${error.code})`);
+    throw new HttpError('other', `the token in ${tokenFile} cannot be read (${error.code})`);
   });
   return { authorization: `Bearer ${token.trim()}` };
 }
@@ -122,61 +118,49 @@ async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: numbe
   // axios's own timeout is one of inactivity, which a trickling answer never meets.
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), timeoutMs);
-  const connection = { sent: false };
   try {
     const response = await axios.request<string>({
       method: request.method,
       url: request.url,
       signal: controller.signal,
-      transport: watched(connection),
+      transport: TRANSPORT,
       ...(request.headers && { headers: request.headers }),
       ...(request.body === undefined ? {} : { data: request.body }),
     });
     return { status: response.status, headers: flat(response.headers), text: response.data };
   } catch (error) {
-    if (controller.signal.aborted) throw new HttpError('timeout', connection.sent, `no answer within ${timeoutMs} ms`);
-    throw httpError(error, connection.sent);
+    if (controller.signal.aborted) throw new HttpError('timeout', `no answer within ${timeoutMs} ms`);
+    throw httpError(error);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Node's own transport, which notes when the request has a connection to go out on. */
-function watched(connection: { sent: boolean }) {
-  return {
-    request(options: http.RequestOptions, onResponse: (response: http.IncomingMessage) => void): http.ClientRequest {
-      const secure = options.protocol === 'https:';
-      const request = (secure ? https : http).request(options, (response) => {
-        if (ENDS_CONNECTION.has(response.statusCode)) request.shouldKeepAlive = false;
-        onResponse(response);
-      });
-      const note = () => {
-        connection.sent = true;
-      };
-      request.once('socket', (socket) => {
-        // A socket that another request has just left is not marked as reused.
-        if (socket instanceof TLSSocket ? socket.authorized : !socket.connecting) note();
-        else socket.once(secure ? 'secureConnect' : 'connect', note);
-      });
-      return request;
-    },
-  };
-}
+/** Node's own, which does not keep a connection that lldap closes. */
+const TRANSPORT = {
+  request(options: http.RequestOptions, onResponse: (response: http.IncomingMessage) => void): http.ClientRequest {
+    const request = (options.protocol === 'https:' ? https : http).request(options, (response) => {
+      if (ENDS_CONNECTION.has(response.statusCode)) request.shouldKeepAlive = false;
+      onResponse(response);
+    });
+    return request;
+  },
+};
 
 const NO_CONNECTION = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']);
 const LOST_CONNECTION = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE']);
 const TLS_FAILURE = /^(EPROTO$|ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/;
 
-function httpError(error: unknown, sent: boolean): HttpError {
+function httpError(error: unknown): HttpError {
   const { code, message } = codeOf(error);
-  if (NO_CONNECTION.has(code)) return new HttpError('refused', sent, `no connection (${code})`);
-  if (code === 'ETIMEDOUT') return new HttpError('timeout', sent, 'the connection timed out');
-  if (TLS_FAILURE.test(code)) return new HttpError('tls', sent, `the TLS handshake failed (${code})`);
+  if (NO_CONNECTION.has(code)) return new HttpError('refused', `no connection (${code})`);
+  if (code === 'ETIMEDOUT') return new HttpError('timeout', 'the connection timed out');
+  if (TLS_FAILURE.test(code)) return new HttpError('tls', `the TLS handshake failed (${code})`);
   if (LOST_CONNECTION.has(code) || message === 'stream has been aborted') {
-    return new HttpError('reset', sent, 'the connection was lost before the answer was complete');
+    return new HttpError('reset', 'the connection was lost before the answer was complete');
   }
-  if (message.startsWith('maxContentLength')) return new HttpError('large', sent, `the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
-  return new HttpError('other', sent, code === '' ? 'the request failed' : `the request failed (${code})`);
+  if (message.startsWith('maxContentLength')) return new HttpError('large', `the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
+  return new HttpError('other', code === '' ? 'the request failed' : `the request failed (${code})`);
 }
 
 function codeOf(error: unknown): { code: string; message: string } {

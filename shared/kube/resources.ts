@@ -25,7 +25,7 @@ export interface Condition {
   observedGeneration?: number;
 }
 
-export type Category = 'Unavailable' | 'Unauthenticated' | 'NotReady' | 'Taken' | 'Invalid' | 'KubernetesUnavailable' | 'Bug';
+export type Category = 'Unavailable' | 'Unauthenticated' | 'NotReady' | 'Taken' | 'Invalid' | 'Bug';
 
 /** A retry that is due: its reconcile event carries `nextTime` as `notbefore`. */
 export interface Retry {

@@ -128,15 +128,12 @@ export type LldapErrorKind =
 export class LldapError extends Error {
   override name = 'LldapError';
   readonly kind: LldapErrorKind;
-  /** A mutation whose answer was lost may have been carried out. */
-  readonly outcomeUnknown: boolean;
-  readonly attribute?: string;
+  readonly attribute: string | undefined;
 
   /** `message` is shown to people: it must hold no secret, token or request body. */
-  constructor(kind: LldapErrorKind, message: string, options: { outcomeUnknown?: boolean; attribute?: string } = {}) {
+  constructor(kind: LldapErrorKind, message: string, attribute?: string) {
     super(message);
     this.kind = kind;
-    this.outcomeUnknown = options.outcomeUnknown ?? false;
-    if (options.attribute !== undefined) this.attribute = options.attribute;
+    this.attribute = attribute;
   }
 }

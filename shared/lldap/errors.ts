@@ -7,14 +7,6 @@ import { LldapError, type LldapErrorKind } from './api.ts';
  * Messages are our own sentences; what they repeat of lldap's text is names, never values.
  */
 
-/** What the classifier must know of the request that failed. */
-export interface Sent {
-  /** Whether lldap may have changed something before the answer failed. */
-  mutation: boolean;
-  /** The texts in the request: none of them may come back in a message. */
-  texts?: readonly string[];
-}
-
 /** Expressions have at most one unbounded repetition, and are anchored if they have one: whoever writes the text, its length alone costs time. */
 interface Rule {
   text: RegExp;
@@ -150,31 +142,26 @@ const RULES: readonly Rule[] = [
 /** No text of lldap's own is longer; what follows is a value that it repeats. */
 const LOOKED_AT = 1000;
 
-/** From the message of a GraphQL execution error. */
-export function textError(message: string, sent: Sent): LldapError {
+/**
+ * From the message of a GraphQL execution error.
+ *
+ * @param texts those in the request: none of them may come back in a message
+ */
+export function textError(message: string, texts: readonly string[]): LldapError {
   const text = message.slice(0, LOOKED_AT);
   for (const rule of RULES) {
     const match = rule.text.exec(text);
     if (match === null || rule.about?.test(text.slice(match[0].length)) === false) continue;
     const name = match[1] ?? '';
     const attribute = rule.named === true ? name : rule.attribute;
-    return new LldapError(
-      rule.kind,
-      rule.message.replace('$1', () => name),
-      {
-        // The answer to a creation is read from the database after it: a database that fails may have done it.
-        outcomeUnknown: sent.mutation && rule.kind === 'unavailable',
-        ...(attribute === undefined ? {} : { attribute }),
-      },
-    );
+    const shown = rule.message.replace('$1', () => name);
+    return new LldapError(rule.kind, shown, attribute);
   }
-  return new LldapError('unforeseen', `lldap answered with an error: ${excerpt(text, sent.texts ?? [])}`, {
-    outcomeUnknown: sent.mutation,
-  });
+  return new LldapError('unforeseen', `lldap answered with an error: ${excerpt(text, texts)}`);
 }
 
 /** From a status other than 200; the body (a proxy's page, an echo of the request) is never shown. */
-export function statusError(status: number, sent: Sent): LldapError {
+export function statusError(status: number): LldapError {
   if (status === 401) return new LldapError('unauthenticated', 'lldap refuses the credentials of the operator');
   if (status === 400) return new LldapError('unforeseen', 'lldap does not understand the request: its version may be another (HTTP 400)');
   if (status === 413) return new LldapError('refused', 'the request is too large for lldap (HTTP 413)');
@@ -183,21 +170,17 @@ export function statusError(status: number, sent: Sent): LldapError {
       'unavailable',
       `lldap's address redirects (HTTP ${status}), as a login page in front of lldap does: use the address of lldap's own Service in the cluster`,
     );
-  // 408 is lldap's answer to a request whose head it had no time to read: it was not carried out.
-  if (status < 500) return new LldapError('unavailable', `lldap's address answers HTTP ${status}`);
-  return new LldapError('unavailable', `lldap's address answers HTTP ${status}`, { outcomeUnknown: sent.mutation });
+  return new LldapError('unavailable', `lldap's address answers HTTP ${status}`);
 }
 
 /** From a request that got no answer. */
-export function networkError(error: HttpError, sent: Sent): LldapError {
-  return new LldapError('unavailable', `lldap does not answer: ${error.message}`, { outcomeUnknown: sent.mutation && error.sent });
+export function networkError(error: HttpError): LldapError {
+  return new LldapError('unavailable', `lldap does not answer: ${error.message}`);
 }
 
 /** From an answer that is not what the API promises. */
-export function answerError(what: string, sent: Sent): LldapError {
-  return new LldapError('unavailable', `lldap's address answers something else than lldap's API: ${what}`, {
-    outcomeUnknown: sent.mutation,
-  });
+export function answerError(what: string): LldapError {
+  return new LldapError('unavailable', `lldap's address answers something else than lldap's API: ${what}`);
 }
 
 const EXCERPT = 200;

@@ -3,7 +3,7 @@ import { type Http, type HttpAnswer, HttpError } from '../http.ts';
 import type { Log } from '../log.ts';
 import { count, inSpan } from '../telemetry.ts';
 import { LldapError } from './api.ts';
-import { answerError, networkError, type Sent, statusError, textError } from './errors.ts';
+import { answerError, networkError, statusError, textError } from './errors.ts';
 import type { Operation } from './operations.ts';
 import { parsed, type Session } from './session.ts';
 import { isErrorAnswer } from './validate.ts';
@@ -74,16 +74,15 @@ async function request<Result>(
   variables: Record<string, unknown>,
   token: string,
 ): Promise<Result> {
-  const sent: Sent = { mutation: operation.mutation };
-  const answer = await post(http, JSON.stringify({ operationName: operation.name, query: operation.document, variables }), token, sent);
-  if (answer.status !== 200) throw statusError(answer.status, sent);
+  const answer = await post(http, JSON.stringify({ operationName: operation.name, query: operation.document, variables }), token);
+  if (answer.status !== 200) throw statusError(answer.status);
   const data = parsed(answer.text);
-  if (isErrorAnswer(data)) throw textError(data.errors[0].message, { ...sent, texts: [token, ...textsOf(variables)] });
-  if (!operation.validate(data)) throw answerError(`${operation.name} brought no result`, sent);
+  if (isErrorAnswer(data)) throw textError(data.errors[0].message, [token, ...textsOf(variables)]);
+  if (!operation.validate(data)) throw answerError(`${operation.name} brought no result`);
   return data.data.result;
 }
 
-async function post(http: Http, body: string, token: string, sent: Sent): Promise<HttpAnswer> {
+async function post(http: Http, body: string, token: string): Promise<HttpAnswer> {
   try {
     return await http.request({
       method: 'POST',
@@ -92,7 +91,7 @@ async function post(http: Http, body: string, token: string, sent: Sent): Promis
       body,
     });
   } catch (error) {
-    if (error instanceof HttpError) throw networkError(error, sent);
+    if (error instanceof HttpError) throw networkError(error);
     throw error;
   }
 }

@@ -1,23 +1,19 @@
 import { LldapError } from './api.ts';
 
-/** What was going on when LDAP failed: a bind as the operator or as a user, the search for the base DN, a password's setting. */
-export type LdapStep = 'bind' | 'verify' | 'discover' | 'set';
-
 /**
  * From what `ldapts` throws: a number as `code` is lldap's result code, a text one is Node's, and lost connections and
  * timeouts are told by their text alone. No text is repeated: lldap's hold DNs, and both may hold more one day.
  */
-export function ldapError(error: unknown, doing: LdapStep): LldapError {
+export function ldapError(error: unknown): LldapError {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (typeof code === 'number') return resultError(code, error, doing);
+  if (typeof code === 'number') return resultError(code, error);
   if (typeof code === 'string') return new LldapError('unavailable', `no connection to lldap's LDAP port (${code})`);
   if (isAbout(error, 'Connection timeout')) return new LldapError('unavailable', "no connection to lldap's LDAP port in time");
-  const lost = { outcomeUnknown: doing === 'set' };
-  if (isAbout(error, 'Operation timed out')) return new LldapError('unavailable', "lldap's LDAP port does not answer in time", lost);
-  return new LldapError('unavailable', "the connection to lldap's LDAP port was lost", lost);
+  if (isAbout(error, 'Operation timed out')) return new LldapError('unavailable', "lldap's LDAP port does not answer in time");
+  return new LldapError('unavailable', "the connection to lldap's LDAP port was lost");
 }
 
-function resultError(code: number, error: unknown, doing: LdapStep): LldapError {
+function resultError(code: number, error: unknown): LldapError {
   switch (code) {
     case 1:
       // lldap's answer to a password for somebody whom it does not have is an internal error.
@@ -34,7 +30,7 @@ function resultError(code: number, error: unknown, doing: LdapStep): LldapError 
     case 52:
       return new LldapError('unavailable', `lldap's LDAP port is not ready (result ${code})`);
   }
-  return new LldapError('unforeseen', `lldap's LDAP port answers with an error (result ${code})`, { outcomeUnknown: doing === 'set' });
+  return new LldapError('unforeseen', `lldap's LDAP port answers with an error (result ${code})`);
 }
 
 function isAbout(error: unknown, text: string): boolean {

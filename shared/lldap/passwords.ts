@@ -4,7 +4,7 @@ import type { Log } from '../log.ts';
 import { foldId } from '../reconcile/names.ts';
 import { count, inSpan } from '../telemetry.ts';
 import { LldapError, type LldapPasswords } from './api.ts';
-import { type LdapStep, ldapError } from './ldap-errors.ts';
+import { ldapError } from './ldap-errors.ts';
 import { type Credentials, readCredentials } from './session.ts';
 
 export interface LldapPasswordsOptions {
@@ -144,14 +144,14 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
   };
 }
 
-async function step<T>(doing: LdapStep, work: Promise<T>): Promise<T> {
+async function step<T>(doing: 'bind' | 'verify' | 'discover' | 'set', work: Promise<T>): Promise<T> {
   return inSpan(`ldap ${doing}`, { kind: 'client', attributes: { 'peer.service': 'lldap' } }, async () => {
     try {
       const result = await work;
       count('lldap_operator.lldap.calls', { operation: `ldap ${doing}`, outcome: 'ok' });
       return result;
     } catch (error) {
-      const told = error instanceof LldapError ? error : ldapError(error, doing);
+      const told = error instanceof LldapError ? error : ldapError(error);
       count('lldap_operator.lldap.calls', { operation: `ldap ${doing}`, outcome: told.kind });
       throw told;
     }

@@ -65,7 +65,7 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
 
   const login = async (): Promise<Token> => {
     const mine = await readCredentials(credentials);
-    if (refused !== undefined && clock.monotonic() < refused.until && same(mine, refused.credentials)) throw statusError(401, READ);
+    if (refused !== undefined && clock.monotonic() < refused.until && same(mine, refused.credentials)) throw statusError(401);
     const answer = await ask(http, {
       method: 'POST',
       url: '/auth/simple/login',
@@ -73,9 +73,9 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
       body: JSON.stringify({ username: mine.username, password: mine.password }),
     });
     if (answer.status === 401) refused = { credentials: mine, until: clock.monotonic() + REFUSED_FOR_MS };
-    if (answer.status !== 200) throw statusError(answer.status, READ);
+    if (answer.status !== 200) throw statusError(answer.status);
     const data = parsed(answer.text);
-    if (!isLoginAnswer(data)) throw answerError('no token came back from the login', READ);
+    if (!isLoginAnswer(data)) throw answerError('no token came back from the login');
     refused = undefined;
     refreshToken = data.refreshToken;
     logger.debug('logged in to lldap');
@@ -85,9 +85,9 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
   const refresh = async (current: string): Promise<Token | undefined> => {
     const answer = await ask(http, { method: 'GET', url: '/auth/refresh', headers: { 'refresh-token': current } });
     if (answer.status === 401) return undefined;
-    if (answer.status !== 200) throw statusError(answer.status, READ);
+    if (answer.status !== 200) throw statusError(answer.status);
     const data = parsed(answer.text);
-    if (!isRefreshAnswer(data)) throw answerError('no token came back from the refresh', READ);
+    if (!isRefreshAnswer(data)) throw answerError('no token came back from the refresh');
     return remember(data.token);
   };
 
@@ -125,9 +125,6 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
   };
 }
 
-/** Neither a login nor a refresh changes what the operator is there for. */
-const READ = { mutation: false };
-
 export async function readCredentials(credentials: () => Promise<Credentials>): Promise<Credentials> {
   try {
     return await credentials();
@@ -141,7 +138,7 @@ async function ask(http: Http, request: HttpRequest): Promise<HttpAnswer> {
   try {
     return await http.request(request);
   } catch (error) {
-    if (error instanceof HttpError) throw networkError(error, READ);
+    if (error instanceof HttpError) throw networkError(error);
     throw error;
   }
 }

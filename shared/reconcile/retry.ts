@@ -12,7 +12,6 @@ const DELAYS: Record<Category, readonly number[]> = {
   Taken: QUICK_FIRST,
   Bug: QUICK_FIRST,
   Invalid: [],
-  KubernetesUnavailable: [],
 };
 
 /** A tenth either way, so that what failed together does not come back together. */

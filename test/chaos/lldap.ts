@@ -240,7 +240,7 @@ function answer(body: unknown): HttpAnswer {
 }
 
 const http = (code: 'refused' | 'timeout' | 'reset') => (): never => {
-  throw new HttpError(code, code !== 'refused', `no answer (${code})`);
+  throw new HttpError(code, `no answer (${code})`);
 };
 const page = (status: number, text: string) => (): HttpAnswer => ({ status, headers: {}, text });
 const text = (message: string) => () => answer({ data: null, errors: [{ message }] });
@@ -258,18 +258,16 @@ const HTTP_FAULTS: Faulty<HttpAnswer> = {
   odd: { done: false, answer: text('Something that nobody foresaw') },
 };
 
-const ldap =
-  (kind: 'unavailable' | 'unauthenticated' | 'unforeseen', outcomeUnknown = false) =>
-  (): never => {
-    throw new LldapError(kind, 'LDAP failed', { outcomeUnknown });
-  };
+const ldap = (kind: 'unavailable' | 'unauthenticated' | 'unforeseen') => (): never => {
+  throw new LldapError(kind, 'LDAP failed');
+};
 
 const LDAP_FAULTS: Faulty<never> = {
   refused: { done: false, answer: ldap('unavailable') },
-  lost: { done: false, answer: ldap('unavailable', true) },
-  unanswered: { done: true, answer: ldap('unavailable', true) },
+  lost: { done: false, answer: ldap('unavailable') },
+  unanswered: { done: true, answer: ldap('unavailable') },
   busy: { done: false, answer: ldap('unavailable') },
-  broken: { done: true, answer: ldap('unavailable', true) },
+  broken: { done: true, answer: ldap('unavailable') },
   denied: { done: false, answer: ldap('unauthenticated') },
-  odd: { done: false, answer: ldap('unforeseen', true) },
+  odd: { done: false, answer: ldap('unforeseen') },
 };

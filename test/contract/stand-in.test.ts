@@ -255,7 +255,7 @@ class World {
     const all = query.includes('UpdateGroupInput') ? { group: { ...(named.group as object), id } } : { id, ...named };
     const { status, data, error } = await this.#target.graphql(query, all, token);
     if (error === '') return [status, plain(data)];
-    const { kind, attribute, message } = textError(error, { mutation: false });
+    const { kind, attribute, message } = textError(error, []);
     return [status, kind, attribute, kind === 'unforeseen' ? message.split(':', 2) : ''];
   }
 

@@ -17,7 +17,7 @@ describe('shared/reconcile/failure', () => {
   };
   for (const [kind, decision] of Object.entries(kinds)) {
     it(`${kind} of lldap becomes ${decision.join(' ')}, and says what lldap said`, () => {
-      const failure = toFailure(new LldapError(kind as LldapErrorKind, 'lldap says so', { attribute: 'shoe-size' }));
+      const failure = toFailure(new LldapError(kind as LldapErrorKind, 'lldap says so', 'shoe-size'));
       assert.deepEqual([failure.category, failure.reason], decision);
       assert.match(
         failure.message,
@@ -40,7 +40,7 @@ describe('shared/reconcile/failure', () => {
 
   it('a refusal names the attribute where lldap does, and says to correct it', () => {
     assert.equal(
-      toFailure(new LldapError('refused', 'too large', { attribute: 'avatar' })).message,
+      toFailure(new LldapError('refused', 'too large', 'avatar')).message,
       'lldap refused the attribute avatar: too large; correct it.',
     );
     assert.equal(toFailure(new LldapError('refused', 'too large')).message, 'lldap refused a value: too large; correct it.');

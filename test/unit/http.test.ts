@@ -124,9 +124,9 @@ describe('shared/http', () => {
     assert.equal(sockets.size, 2);
   });
 
-  it('says refused, and not sent, when nobody listens', async () => {
+  it('says refused when nobody listens', async () => {
     const error = await failure(client({}).request({ method: 'GET', url: 'http://127.0.0.1:1/' }));
-    assert.deepEqual([error.code, error.sent], ['refused', false]);
+    assert.equal(error.code, 'refused');
   });
 
   /** Has a connection, so that the next request is sent in the moment in which its time begins. */
@@ -146,11 +146,11 @@ describe('shared/http', () => {
     for (const url of ['/never', '/trickle']) {
       await connected(http);
       const error = await failure(http.request({ method: 'POST', url, body: 'x' }));
-      assert.deepEqual([error.code, error.sent], ['timeout', true]);
+      assert.equal(error.code, 'timeout');
     }
   });
 
-  it('says timeout, and not sent, for a request that got no connection of the pool', async () => {
+  it('says timeout for a request that got no connection of the pool', async () => {
     const baseURL = await serve((request, response) => {
       if (request.url === '/first') response.end();
     });
@@ -158,11 +158,11 @@ describe('shared/http', () => {
     await connected(http);
     const first = failure(http.request({ method: 'GET', url: '/', timeoutMs: 400 }));
     const second = await failure(http.request({ method: 'GET', url: '/', timeoutMs: 100 }));
-    assert.deepEqual([second.code, second.sent], ['timeout', false]);
-    assert.equal((await first).sent, true);
+    assert.equal(second.code, 'timeout');
+    assert.equal((await first).code, 'timeout');
   });
 
-  it('says sent for a request that waited for the connection of another', async () => {
+  it('says reset for a request that waited for the connection of another', async () => {
     const baseURL = await serve((request, response) => {
       if (request.url === '/first') response.end();
       else request.socket.destroy();
@@ -173,7 +173,7 @@ describe('shared/http', () => {
         http.request({ method: 'GET', url: '/first' }),
         failure(http.request({ method: 'GET', url: '/' })),
       ]);
-      assert.deepEqual([second.code, second.sent], ['reset', true], `secure: ${secure}`);
+      assert.equal(second.code, 'reset', `secure: ${secure}`);
     }
   });
 
@@ -181,7 +181,7 @@ describe('shared/http', () => {
     const baseURL = await serveSecurely();
     assert.equal((await client({ baseURL, ca: certificate.cert }).request({ method: 'GET', url: '/first' })).status, 200);
     const error = await failure(client({ baseURL }).request({ method: 'GET', url: '/first' }));
-    assert.deepEqual([error.code, error.sent], ['tls', false]);
+    assert.equal(error.code, 'tls');
     assert.match(error.message, /SELF_SIGNED/);
   });
 
@@ -194,11 +194,11 @@ describe('shared/http', () => {
     });
     for (const url of ['/before', '/middle']) {
       const error = await failure(client({ baseURL }).request({ method: 'GET', url }));
-      assert.deepEqual([error.code, error.sent], ['reset', true], url);
+      assert.equal(error.code, 'reset', url);
     }
   });
 
-  it('says tls, and not sent, when the server does not speak it', async () => {
+  it('says tls when the server does not speak it', async () => {
     const port = await listen(
       createTcpServer((socket) =>
         socket
@@ -208,7 +208,7 @@ describe('shared/http', () => {
       ),
     );
     const error = await failure(client({}).request({ method: 'GET', url: `https://127.0.0.1:${port}/` }));
-    assert.deepEqual([error.code, error.sent], ['tls', false]);
+    assert.equal(error.code, 'tls');
   });
 
   it('refuses an answer that is too large', async () => {

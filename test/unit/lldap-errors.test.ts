@@ -87,68 +87,52 @@ const TEXTS: [text: string, kind: LldapErrorKind, message: RegExp, attribute?: s
 describe('what lldap says becomes a kind of error', () => {
   for (const [text, kind, message, attribute] of TEXTS) {
     it(`${text.slice(0, 140)} → ${kind}`, () => {
-      const error = textError(text, { mutation: true });
+      const error = textError(text, []);
       assert.deepEqual([error.kind, error.attribute], [kind, attribute]);
       assert.match(error.message, message);
-      assert.equal(error.outcomeUnknown, kind === 'unavailable' || kind === 'unforeseen');
-      assert.equal(textError(text, { mutation: false }).outcomeUnknown, false);
     });
   }
 
-  const statuses: [status: number, kind: LldapErrorKind, outcomeUnknown: boolean][] = [
-    [302, 'unavailable', false],
-    [400, 'unforeseen', false],
-    [401, 'unauthenticated', false],
-    [403, 'unavailable', false],
-    [404, 'unavailable', false],
-    [408, 'unavailable', false],
-    [413, 'refused', false],
-    [429, 'unavailable', false],
-    [500, 'unavailable', true],
-    [502, 'unavailable', true],
-    [503, 'unavailable', true],
+  const statuses: [status: number, kind: LldapErrorKind][] = [
+    [302, 'unavailable'],
+    [400, 'unforeseen'],
+    [401, 'unauthenticated'],
+    [403, 'unavailable'],
+    [404, 'unavailable'],
+    [408, 'unavailable'],
+    [413, 'refused'],
+    [429, 'unavailable'],
+    [500, 'unavailable'],
+    [502, 'unavailable'],
+    [503, 'unavailable'],
   ];
-  for (const [status, kind, outcomeUnknown] of statuses) {
-    it(`HTTP ${status} → ${kind}${outcomeUnknown ? ', and a mutation may have been carried out' : ''}`, () => {
-      const error = statusError(status, { mutation: true });
-      assert.deepEqual([error.kind, error.outcomeUnknown], [kind, outcomeUnknown]);
-      assert.equal(statusError(status, { mutation: false }).outcomeUnknown, false);
-    });
+  for (const [status, kind] of statuses) {
+    it(`HTTP ${status} → ${kind}`, () => assert.equal(statusError(status).kind, kind));
   }
 
-  it('no answer → unavailable, and a mutation that was sent may have been carried out', () => {
-    for (const [sent, mutation, outcomeUnknown] of [
-      [true, true, true],
-      [true, false, false],
-      [false, true, false],
-    ] as const) {
-      const error = networkError(new HttpError('timeout', sent, 'no answer within 10 ms'), { mutation });
-      assert.deepEqual([error.kind, error.outcomeUnknown], ['unavailable', outcomeUnknown]);
-    }
+  it('no answer → unavailable', () => {
+    assert.equal(networkError(new HttpError('timeout', 'no answer within 10 ms')).kind, 'unavailable');
   });
 
   const coded = (code: number | string, message = '') => Object.assign(new Error(message), { code });
-  const ldap: [what: string, error: unknown, doing: Parameters<typeof ldapError>[1], kind: LldapErrorKind, outcomeUnknown?: boolean][] = [
-    ['49 on our bind', coded(49), 'bind', 'unauthenticated'],
-    ['50', coded(50), 'set', 'unauthorized'],
-    ['1 with EntityNotFound', coded(1, 'requesting groups: EntityNotFound("x")'), 'set', 'notFound'],
-    ['1 with something else', coded(1, 'panic'), 'set', 'unforeseen', true],
-    ['34', coded(34), 'set', 'refused'],
-    ['64', coded(64), 'bind', 'refused'],
-    ['52', coded(52), 'set', 'unavailable'],
-    ['53', coded(53), 'discover', 'unforeseen', false],
-    ['a refused connection', coded('ECONNREFUSED'), 'set', 'unavailable'],
-    ['a certificate that is not trusted', coded('DEPTH_ZERO_SELF_SIGNED_CERT'), 'bind', 'unavailable'],
-    ['no connection in time', new Error('Connection timeout'), 'set', 'unavailable'],
-    ['no answer in time', new Error('ExtendedRequest: Operation timed out'), 'set', 'unavailable', true],
-    ['no answer to a bind', new Error('BindRequest: Operation timed out'), 'bind', 'unavailable'],
-    ['a lost connection', new Error('Connection closed before message response was received.'), 'set', 'unavailable', true],
+  const ldap: [what: string, error: unknown, kind: LldapErrorKind][] = [
+    ['49 on our bind', coded(49), 'unauthenticated'],
+    ['50', coded(50), 'unauthorized'],
+    ['1 with EntityNotFound', coded(1, 'requesting groups: EntityNotFound("x")'), 'notFound'],
+    ['1 with something else', coded(1, 'panic'), 'unforeseen'],
+    ['34', coded(34), 'refused'],
+    ['64', coded(64), 'refused'],
+    ['52', coded(52), 'unavailable'],
+    ['53', coded(53), 'unforeseen'],
+    ['a refused connection', coded('ECONNREFUSED'), 'unavailable'],
+    ['a certificate that is not trusted', coded('DEPTH_ZERO_SELF_SIGNED_CERT'), 'unavailable'],
+    ['no connection in time', new Error('Connection timeout'), 'unavailable'],
+    ['no answer in time', new Error('ExtendedRequest: Operation timed out'), 'unavailable'],
+    ['no answer to a bind', new Error('BindRequest: Operation timed out'), 'unavailable'],
+    ['a lost connection', new Error('Connection closed before message response was received.'), 'unavailable'],
   ];
-  for (const [what, thrown, doing, kind, outcomeUnknown = false] of ldap) {
-    it(`LDAP: ${what} → ${kind}`, () => {
-      const error = ldapError(thrown, doing);
-      assert.deepEqual([error.kind, error.outcomeUnknown], [kind, outcomeUnknown]);
-    });
+  for (const [what, thrown, kind] of ldap) {
+    it(`LDAP: ${what} → ${kind}`, () => assert.equal(ldapError(thrown).kind, kind));
   }
 });
 
@@ -158,13 +142,13 @@ describe('a text of any length', () => {
   const long = (part: string, length: number) => part.repeat(Math.ceil(length / part.length));
   /** Ends only where the time grows no faster than the text. */
   const read = (text: string, padding: string) => {
-    const sent = { mutation: true, texts: [padding.slice(0, 1000)] };
+    const texts = [padding.slice(0, 1000)];
     for (const space of [/^/, / /, / (?=[^ ]*$)/])
       textError(
         text.replace(space, () => ` ${padding} `),
-        sent,
+        texts,
       );
-    return textError(text + padding, sent).kind;
+    return textError(text + padding, texts).kind;
   };
 
   it('is understood by its start', () => {
@@ -180,7 +164,7 @@ describe('a text of any length', () => {
 
 describe('a text that the operator does not know', () => {
   const secret = 'Tr0ub4dor&3 "quoted"\nline';
-  const shown = (text: string, texts: string[]) => textError(text, { mutation: true, texts });
+  const shown = (text: string, texts: string[]) => textError(text, texts);
 
   for (const [what, text] of [
     ['as it is', `Boom: ${secret}!`],

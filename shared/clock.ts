@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+
 /** Time as the operator sees it; replaced in tests that play schedules. */
 export interface Clock {
   /** Milliseconds since the epoch. */
@@ -12,17 +14,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   sleep: (ms, signal) =>
-    new Promise((resolve, reject) => {
-      const stop = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener('abort', stop);
-        resolve();
-      }, ms);
-      if (signal?.aborted) stop();
-      else signal?.addEventListener('abort', stop, { once: true });
+    setTimeout(ms, undefined, { signal }).catch(() => {
+      throw signal?.reason;
     }),
 };
 

@@ -33,16 +33,12 @@ export function shareRead<T>(read: () => Promise<T>): () => Promise<T> {
     // One that is to come has not begun, even in the moment between it and the one before.
     if (next) return next;
     if (!running) return start();
-    next = running.then(ignore, ignore).then(() => {
+    next = Promise.allSettled([running]).then(() => {
       next = undefined;
       return start();
     });
     return next;
   };
-}
-
-function ignore(): void {
-  // How the read before this one ended is its own callers' concern.
 }
 
 /** One call serves everybody, also those who ask later; a failure is forgotten, so that the next caller tries again. */

@@ -8,20 +8,16 @@ import type { AxiosInstance } from 'axios';
  * answer, no redirects and no proxies from the environment. A status is an answer, never an error.
  */
 export function createHttp(options: HttpOptions): Http {
-  const pool = {
-    keepAlive: true,
-    timeout: options.keepAliveMs,
-    ...(options.maxSockets === undefined ? {} : { maxSockets: options.maxSockets }),
-  };
+  const pool = { keepAlive: true, timeout: options.keepAliveMs, maxSockets: options.maxSockets };
   const httpAgent = new http.Agent(pool);
-  const httpsAgent = new https.Agent({ ...pool, ...(options.ca === undefined ? {} : { ca: options.ca }) });
+  const httpsAgent = new https.Agent({ ...pool, ca: options.ca });
 
   // axios costs a tenth of a second of CPU to load: not before the first request.
   let loading: Promise<AxiosInstance> | undefined;
   const load = async () => {
     const { default: axios } = await import('axios');
     return axios.create({
-      ...(options.baseURL === undefined ? {} : { baseURL: options.baseURL }),
+      ...(options.baseURL && { baseURL: options.baseURL }),
       headers: { 'User-Agent': 'lldap-knative-operator' },
       httpAgent,
       httpsAgent,
@@ -52,7 +48,7 @@ export interface HttpOptions {
   /** What a request's `url` is relative to. */
   baseURL?: string;
   /** PEM certificates to trust instead of the system's. */
-  ca?: string;
+  ca?: string | undefined;
   /** How long a request may take from its start to the last byte of its answer, a wait for a free socket included. */
   timeoutMs: number;
   /** Connections per host; more requests wait. Unlimited when left out. */
@@ -60,7 +56,7 @@ export interface HttpOptions {
   /** How long an idle connection is kept. Shorter than the server keeps it, or requests meet a closing connection. */
   keepAliveMs: number;
   /** Holds a bearer token for every request; read anew each time, since the kubelet renews it. */
-  tokenFile?: string;
+  tokenFile?: string | undefined;
 }
 
 export interface HttpRequest {
@@ -69,7 +65,7 @@ export interface HttpRequest {
   url: string;
   /** A body needs its own `Content-Type`. */
   headers?: Record<string, string>;
-  body?: string;
+  body?: string | undefined;
   /** Instead of the client's. */
   timeoutMs?: number;
 }
@@ -114,7 +110,11 @@ async function authorization(tokenFile: string | undefined): Promise<Record<stri
 const ENDS_CONNECTION = new Set<number | undefined>([401, 413]);
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
-async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: number): Promise<HttpAnswer> {
+async function send(
+  axios: AxiosInstance,
+  request: HttpRequest & Required<Pick<HttpRequest, 'headers'>>,
+  timeoutMs: number,
+): Promise<HttpAnswer> {
   // axios's own timeout is one of inactivity, which a trickling answer never meets.
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), timeoutMs);
@@ -124,8 +124,8 @@ async function send(axios: AxiosInstance, request: HttpRequest, timeoutMs: numbe
       url: request.url,
       signal: controller.signal,
       transport: TRANSPORT,
-      ...(request.headers && { headers: request.headers }),
-      ...(request.body === undefined ? {} : { data: request.body }),
+      headers: request.headers,
+      data: request.body,
     });
     return { status: response.status, headers: flat(response.headers), text: response.data };
   } catch (error) {

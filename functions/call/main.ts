@@ -15,7 +15,7 @@ async function call(): Promise<number> {
     process.stderr.write('STARTUP_URL is not set: give the address of the startup function.\n');
     return 1;
   }
-  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: 1_000, ...(tokenFile && { tokenFile }) });
+  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: 1_000, tokenFile });
   try {
     const answer = await http.request({
       method: 'POST',

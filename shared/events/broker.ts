@@ -30,15 +30,15 @@ const KEEP_ALIVE_MS = 8_000;
  * @param tokenFile holds a token for the broker
  */
 export function createBroker(url: string, source: string, tokenFile?: string): Broker {
-  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16, ...(tokenFile && { tokenFile }) });
+  const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16, tokenFile });
   const post = async (type: string, extra: Record<string, unknown>): Promise<void> => {
     const event = new CloudEvent({ id: randomUUID(), source: `/lldap-operator/${source}`, type, ...extra });
     const message = HTTP.binary(event);
-    const body = typeof message.body === 'string' ? { body: message.body } : {};
+    const body = typeof message.body === 'string' ? message.body : undefined;
     const attributes = { 'cloudevents.event_id': event.id, 'cloudevents.event_source': event.source, 'cloudevents.event_type': type };
     await inSpan(`CloudEvents Create ${type}`, { kind: 'producer', attributes }, async (span) => {
       const headers = { ...(message.headers as Record<string, string>), ...traceHeaders() };
-      const answer = await http.request({ method: 'POST', url, headers, ...body }).catch((error: unknown) => {
+      const answer = await http.request({ method: 'POST', url, headers, body }).catch((error: unknown) => {
         throw error instanceof HttpError ? new BrokerError(`The broker did not take the event: ${error.message}`) : error;
       });
       span.set({ 'http.response.status_code': answer.status });

@@ -48,7 +48,7 @@ export function connect(kubeconfig?: string): Connection {
       timeoutMs: TIMEOUT_MS,
       keepAliveMs: KEEP_ALIVE_MS,
       maxSockets: 16,
-      ...(options.ca && { ca: options.ca.toString() }),
+      ca: options.ca?.toString(),
     });
     // Asked anew for each request: a ServiceAccount's token is a file that the kubelet renews.
     const headers = async (): Promise<Record<string, string>> => {
@@ -75,7 +75,7 @@ export function connect(kubeconfig?: string): Connection {
               ...traceHeaders(),
               ...(body !== undefined && { 'content-type': contentType ?? 'application/json' }),
             },
-            ...(body !== undefined && { body: toJson(body) }),
+            body: body === undefined ? undefined : toJson(body),
           })
           .catch((error: unknown) => {
             if (!(error instanceof HttpError)) throw error;

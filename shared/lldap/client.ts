@@ -5,14 +5,15 @@ import type { Log } from '../log.ts';
 import { foldId } from '../reconcile/names.ts';
 import { type AttributeDefinition, type LldapAccount, type LldapClient, LldapError, type LldapErrorKind } from './api.ts';
 import { createCall, isKind } from './graphql.ts';
-import { type DefinitionResult, OPERATIONS } from './operations.ts';
+import { OPERATIONS } from './operations.ts';
+import type { Definition } from './schemas.ts';
 import { type Credentials, createSession } from './session.ts';
 
 export interface LldapClientOptions {
   /** lldap's HTTP address, without a path. */
   url: string;
   /** PEM certificates to trust for https, instead of the system's. */
-  ca?: string;
+  ca?: string | undefined;
   /** Read anew for each login. */
   credentials: () => Promise<Credentials>;
   /** For each request, the wait for a free connection included. */
@@ -27,7 +28,7 @@ const KEEP_ALIVE_MS = 4000;
 /** More in one filter is slow, and some thousands end lldap's process. */
 const IDS_AT_ONCE = 100;
 
-const TYPES: Record<DefinitionResult['attributeType'], AttributeType> = {
+const TYPES: Record<Definition['attributeType'], AttributeType> = {
   STRING: 'String',
   INTEGER: 'Integer',
   JPEG_PHOTO: 'JpegPhoto',
@@ -38,7 +39,7 @@ const TYPES: Record<DefinitionResult['attributeType'], AttributeType> = {
 export function createLldapClient(options: LldapClientOptions): LldapClient {
   const http = createHttp({
     baseURL: options.url,
-    ...(options.ca === undefined ? {} : { ca: options.ca }),
+    ca: options.ca,
     timeoutMs: options.timeoutMs ?? 10_000,
     maxSockets: options.maxCalls ?? 8,
     keepAliveMs: KEEP_ALIVE_MS,
@@ -58,7 +59,7 @@ export function createLldapClientOver(
   return {
     async user(id) {
       // lldap decodes this one argument as a part of a URL.
-      return await otherwise('notFound', undefined, call(OPERATIONS.user, { userId: id.replaceAll('%', '%25') }));
+      return await undefinedIf('notFound', call(OPERATIONS.user, { userId: id.replaceAll('%', '%25') }));
     },
     async usersById(ids) {
       const found: LldapAccount[] = [];
@@ -72,11 +73,9 @@ export function createLldapClientOver(
       return (await usersWith(equals('email', email)))[0];
     },
     async group(id) {
-      return await otherwise('notFound', undefined, call(OPERATIONS.group, { groupId: id }));
+      return await undefinedIf('notFound', call(OPERATIONS.group, { groupId: id }));
     },
-    async groups() {
-      return await call(OPERATIONS.groups);
-    },
+    groups: () => call(OPERATIONS.groups),
     async schema() {
       const { userSchema, groupSchema } = await call(OPERATIONS.schema);
       return { User: userSchema.attributes.map(definition), Group: groupSchema.attributes.map(definition) };
@@ -90,7 +89,7 @@ export function createLldapClientOver(
       await call(OPERATIONS.updateUser, { user: { id, ...fields, ...changes(insertAttributes, removeAttributes) } });
     },
     async deleteUser(id) {
-      await otherwise('notFound', undefined, call(OPERATIONS.deleteUser, { userId: id }));
+      await undefinedIf('notFound', call(OPERATIONS.deleteUser, { userId: id }));
     },
     async createGroup({ displayName, attributes = [] }) {
       const request = { displayName, attributes: attributes.filter((attribute) => !isEmpty(attribute)) };
@@ -100,13 +99,13 @@ export function createLldapClientOver(
       await call(OPERATIONS.updateGroup, { group: { id, ...fields, ...changes(insertAttributes, removeAttributes) } });
     },
     async deleteGroup(id) {
-      await otherwise('notFound', undefined, call(OPERATIONS.deleteGroup, { groupId: id }));
+      await undefinedIf('notFound', call(OPERATIONS.deleteGroup, { groupId: id }));
     },
     async addUserToGroup(userId, groupId) {
-      await otherwise('exists', undefined, call(OPERATIONS.addUserToGroup, { userId, groupId }));
+      await undefinedIf('exists', call(OPERATIONS.addUserToGroup, { userId, groupId }));
     },
     async removeUserFromGroup(userId, groupId) {
-      await otherwise('notFound', undefined, call(OPERATIONS.removeUserFromGroup, { userId, groupId }));
+      await undefinedIf('notFound', call(OPERATIONS.removeUserFromGroup, { userId, groupId }));
     },
     async addAttribute(target, { type, ...flags }) {
       const operation = target === 'User' ? OPERATIONS.addUserAttribute : OPERATIONS.addGroupAttribute;
@@ -114,7 +113,7 @@ export function createLldapClientOver(
     },
     async deleteAttribute(target: AttributeTarget, name: string) {
       const operation = target === 'User' ? OPERATIONS.deleteUserAttribute : OPERATIONS.deleteGroupAttribute;
-      await otherwise('undefinedAttribute', undefined, call(operation, { name }));
+      await undefinedIf('undefinedAttribute', call(operation, { name }));
     },
 
     async check() {
@@ -122,18 +121,16 @@ export function createLldapClientOver(
       await call(OPERATIONS.apiVersion);
       if (!groups.includes('lldap_admin')) throw new LldapError('unauthorized', "the operator's account is not in lldap_admin");
     },
-    close() {
-      http.close();
-    },
+    close: () => http.close(),
   };
 }
 
-/** The answer, or `instead` where lldap says that what was asked for is so already. */
-async function otherwise<T, U>(kind: LldapErrorKind, instead: U, call: Promise<T>): Promise<T | U> {
+/** The answer, or undefined where lldap says that what was asked for is not there, or is so already. */
+async function undefinedIf<T>(kind: LldapErrorKind, call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;
   } catch (error) {
-    if (isKind(error, kind)) return instead;
+    if (isKind(error, kind)) return undefined;
     throw error;
   }
 }
@@ -142,7 +139,7 @@ function equals(field: string, value: string) {
   return { eq: { field, value } };
 }
 
-function definition({ attributeType, ...rest }: DefinitionResult): AttributeDefinition {
+function definition({ attributeType, ...rest }: Definition): AttributeDefinition {
   return { ...rest, type: TYPES[attributeType] };
 }
 

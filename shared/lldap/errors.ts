@@ -13,21 +13,18 @@ interface Rule {
   /** What must come somewhere after `text`. */
   about?: RegExp;
   kind: LldapErrorKind;
-  /** For people; `$1` is what the pattern caught. */
+  /** For people; `$1` is what the pattern caught, the name of an attribute. */
   message: string;
-  /** Whether `$1` is the name of an attribute. */
-  named?: boolean;
+  /** Where the text does not name it. */
   attribute?: string;
 }
 
 const NAME = '([^`\'"\\s]{1,64})';
-const DATABASE = '^Database (?:transaction )?error: .*';
+/** A text of the database behind lldap that has one of these in it. */
+const database = (texts: string, flags = 's') => new RegExp(`^Database (?:transaction )?error: .*(?:${texts})`, flags);
 /** The name of the constraint follows; MySQL puts the value that is there already before it. */
-const UNIQUE = new RegExp(`${DATABASE}(?:UNIQUE constraint failed:|violates unique constraint|' for key ')`, 's');
-const FOREIGN_KEY = new RegExp(
-  `${DATABASE}(?:FOREIGN KEY constraint failed|violates foreign key constraint|foreign key constraint fails)`,
-  's',
-);
+const UNIQUE = database("UNIQUE constraint failed:|violates unique constraint|' for key '");
+const FOREIGN_KEY = database('FOREIGN KEY constraint failed|violates foreign key constraint|foreign key constraint fails');
 
 const RULES: readonly Rule[] = [
   {
@@ -38,7 +35,6 @@ const RULES: readonly Rule[] = [
   {
     text: new RegExp(`^Permission denied: Attribute ${NAME} is not editable by regular users`),
     kind: 'unauthorized',
-    named: true,
     message: "lldap does not allow the operator's account to set attribute $1: it must be in lldap_admin",
   },
 
@@ -59,38 +55,26 @@ const RULES: readonly Rule[] = [
   {
     text: new RegExp(`^While deserializing attribute ${NAME}`),
     kind: 'refused',
-    named: true,
     message: 'it cannot read the value; a picture must be a whole JPEG file',
   },
-  {
-    text: new RegExp(`^Attribute ${NAME} is not defined in the schema`),
-    kind: 'undefinedAttribute',
-    named: true,
-    message: 'lldap has no attribute $1',
-  },
+  { text: new RegExp(`^Attribute ${NAME} is not defined in the schema`), kind: 'undefinedAttribute', message: 'lldap has no attribute $1' },
   {
     text: new RegExp(`^Internal error: .*[aA]ttribute name ${NAME} doesn't exist in the (?:user |group )?schema`),
     kind: 'undefinedAttribute',
-    named: true,
     message: 'lldap has no attribute $1',
   },
-  { text: new RegExp(`^Unknown request filter: ${NAME}`), kind: 'undefinedAttribute', named: true, message: 'lldap has no attribute $1' },
+  { text: new RegExp(`^Unknown request filter: ${NAME}`), kind: 'undefinedAttribute', message: 'lldap has no attribute $1' },
   { text: /^Equality not supported for list fields/, kind: 'refused', message: 'lldap cannot search an attribute that is a list' },
   {
     text: new RegExp(`^Internal error: .*attribute '${NAME}' already exists with type`),
     kind: 'refused',
-    named: true,
     message: 'the attribute $1 of the other target has another type, and lldap wants both alike',
   },
   { text: /^Cannot create attribute with invalid name/, kind: 'refused', message: 'lldap does not accept the name of the attribute' },
   { text: /^Email is required/, kind: 'refused', attribute: 'mail', message: 'lldap wants an e-mail address for a new user' },
+  { text: database('value too long|Data too long'), kind: 'refused', message: "a value is too long for lldap's database" },
   {
-    text: new RegExp(`${DATABASE}(?:value too long|Data too long)`, 's'),
-    kind: 'refused',
-    message: "a value is too long for lldap's database",
-  },
-  {
-    text: new RegExp(`${DATABASE}(?:invalid byte sequence|Incorrect string value)`, 's'),
+    text: database('invalid byte sequence|Incorrect string value'),
     kind: 'refused',
     message: "lldap's database does not accept a character in a value",
   },
@@ -98,13 +82,11 @@ const RULES: readonly Rule[] = [
   {
     text: new RegExp(`^Permission denied: Attribute ${NAME} is read-only`),
     kind: 'protected',
-    named: true,
     message: 'attribute $1 is read-only in lldap',
   },
   {
     text: new RegExp(`^Permission denied: Attribute ${NAME} cannot be deleted`),
     kind: 'protected',
-    named: true,
     message: "attribute $1 is lldap's own and cannot be deleted",
   },
   { text: /^Cannot delete current user/, kind: 'protected', message: "it is the operator's own account in lldap" },
@@ -119,21 +101,14 @@ const RULES: readonly Rule[] = [
     message: 'lldap guards its group lldap_admin',
   },
 
+  { text: database('database is locked|deadlock|lock wait timeout', 'si'), kind: 'unavailable', message: "lldap's database is locked" },
   {
-    text: new RegExp(`${DATABASE}(?:database is locked|deadlock|lock wait timeout)`, 'si'),
-    kind: 'unavailable',
-    message: "lldap's database is locked",
-  },
-  {
-    text: new RegExp(
-      `${DATABASE}(?:acquire connection|connection pool|connection error|communicating with database|shutting down|starting up)`,
-      'si',
-    ),
+    text: database('acquire connection|connection pool|connection error|communicating with database|shutting down|starting up', 'si'),
     kind: 'unavailable',
     message: 'lldap has no connection to its database',
   },
   {
-    text: new RegExp(`${DATABASE}(?:readonly database|disk is full|disk I/O error|No space left)`, 'si'),
+    text: database('readonly database|disk is full|disk I/O error|No space left', 'si'),
     kind: 'unavailable',
     message: "lldap's database cannot be written",
   },
@@ -152,9 +127,8 @@ export function textError(message: string, texts: readonly string[]): LldapError
   for (const rule of RULES) {
     const match = rule.text.exec(text);
     if (match === null || rule.about?.test(text.slice(match[0].length)) === false) continue;
-    const name = match[1] ?? '';
-    const attribute = rule.named === true ? name : rule.attribute;
-    const shown = rule.message.replace('$1', () => name);
+    const attribute = match[1] ?? rule.attribute;
+    const shown = rule.message.replace('$1', () => attribute ?? '');
     return new LldapError(rule.kind, shown, attribute);
   }
   return new LldapError('unforeseen', `lldap answered with an error: ${excerpt(text, texts)}`);

@@ -1,33 +1,8 @@
+import type { AttributeDefinition, LldapAccount, LldapGroupAccount } from './api.ts';
+
 /** What lldap's answers must look like; a field more is no error. Bounds are far above what lldap or people make. */
 
-interface Attribute {
-  name: string;
-  value: string[];
-}
-
-interface Group {
-  id: number;
-  uuid: string;
-  displayName: string;
-}
-
-interface User {
-  id: string;
-  email: string;
-  uuid: string;
-  attributes: Attribute[];
-  groups: Group[];
-}
-
-interface Definition {
-  name: string;
-  attributeType: 'STRING' | 'INTEGER' | 'JPEG_PHOTO' | 'DATE_TIME';
-  isList: boolean;
-  isVisible: boolean;
-  isEditable: boolean;
-  isHardcoded: boolean;
-  isReadonly: boolean;
-}
+export type Definition = Omit<AttributeDefinition, 'type'> & { attributeType: 'STRING' | 'INTEGER' | 'JPEG_PHOTO' | 'DATE_TIME' };
 
 /** Every operation is asked under the alias `result`. */
 interface Answer<T> {
@@ -41,10 +16,10 @@ export interface Answers {
   isClaims: { exp: number; iat: number; groups: string[] };
   isErrorAnswer: { errors: [{ message: string }, ...unknown[]] };
   isVersionAnswer: Answer<string>;
-  isUserAnswer: Answer<User>;
-  isUsersAnswer: Answer<User[]>;
-  isGroupAnswer: Answer<Group & { attributes: Attribute[] }>;
-  isGroupsAnswer: Answer<(Group & { attributes: Attribute[] })[]>;
+  isUserAnswer: Answer<LldapAccount>;
+  isUsersAnswer: Answer<LldapAccount[]>;
+  isGroupAnswer: Answer<LldapGroupAccount>;
+  isGroupsAnswer: Answer<LldapGroupAccount[]>;
   isSchemaAnswer: Answer<{ userSchema: { attributes: Definition[] }; groupSchema: { attributes: Definition[] } }>;
   isSuccessAnswer: Answer<{ ok: boolean }>;
 }

@@ -41,7 +41,7 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
 
 /** Other resources that declare the definition. */
 async function namesakes({ io, resource }: SchemaWork): Promise<LldapAttributeSchema[]> {
-  return (await io.lookup.schemas()).filter(
+  return (await io.lookup.all('LldapAttributeSchema')).filter(
     (s) =>
       s.metadata.uid !== resource.metadata.uid &&
       s.metadata.deletionTimestamp === undefined &&

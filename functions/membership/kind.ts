@@ -102,7 +102,7 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     delete draft.joined;
     // One that was created meanwhile may have found the user still in the group.
     const pair = { userId: step.user.id, groupName: step.group.displayName };
-    await wake(io, async () => claimants(resource, pair, await io.lookup.memberships(), policy).map(targetOf));
+    await wake(io, async () => claimants(resource, pair, await io.lookup.all('LldapMembership'), policy).map(targetOf));
   },
   describe: (step) => DESCRIPTIONS[step.do],
   dependants: async () => [],
@@ -234,5 +234,5 @@ async function leaving(
   left: LldapGroupRef,
 ): Promise<Pick<Observed, 'left' | 'claimed'>> {
   const pair = { userId: account.id, groupName: left.displayName };
-  return { left, claimed: claimants(resource, pair, await io.lookup.memberships(), policy).length > 0 };
+  return { left, claimed: claimants(resource, pair, await io.lookup.all('LldapMembership'), policy).length > 0 };
 }

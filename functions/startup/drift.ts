@@ -4,6 +4,7 @@ import { isSettled } from '../../shared/reconcile/decide.ts';
 import type { Io, Plan } from '../../shared/reconcile/kind.ts';
 import { attribute, type Mark, markOf } from '../../shared/reconcile/mark.ts';
 import { declaredName, foldId, isVirtual, membershipKeys } from '../../shared/reconcile/names.ts';
+import { isPasswordManaged } from '../../shared/reconcile/password.ts';
 import type { Owner, Policy } from '../../shared/reconcile/standing.ts';
 import * as schemas from '../attribute-schema/plan.ts';
 import * as groups from '../group/plan.ts';
@@ -66,8 +67,7 @@ function differs(plan: Plan<unknown>): boolean {
 
 /** Whether somebody else set it: by lldap's date, at no password operation. */
 function passwordDrifted({ spec, status }: LldapUser, account: LldapAccount): boolean {
-  const managed = spec.passwordPolicy === undefined || spec.passwordPolicy === 'Manage';
-  return managed && attribute(account, 'password_modified_date') !== status?.passwordModifiedAt;
+  return isPasswordManaged(spec) && attribute(account, 'password_modified_date') !== status?.passwordModifiedAt;
 }
 
 /** Near enough to find what differs: a missing or strange mark is itself a difference, and the pass decides. */

@@ -4,7 +4,14 @@ import type { LldapUser } from '../../shared/kube/resources.ts';
 import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { isReady } from '../../shared/reconcile/decide.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
-import { type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/reconcile/password.ts';
+import {
+  isPasswordManaged,
+  type PasswordKey,
+  passwordFrom,
+  passwordHash,
+  readPasswordKey,
+  sameHash,
+} from '../../shared/reconcile/password.ts';
 import type { Policy } from '../../shared/reconcile/standing.ts';
 
 /** The installation's key for password hashes; made once, by create, so that two runs never differ. */
@@ -25,7 +32,9 @@ const READ_EVERY_MS = 20;
  * one list, the others that users name one by one, at a bounded rate.
  */
 export async function findRotated(io: Io, policy: Policy, key: PasswordKey, users: readonly LldapUser[]): Promise<LldapUser[]> {
-  const managed = users.filter((u) => isManaged(u) && isReady(u) && !u.spec.suspend && u.metadata.deletionTimestamp === undefined);
+  const managed = users.filter(
+    (u) => isPasswordManaged(u.spec) && isReady(u) && !u.spec.suspend && u.metadata.deletionTimestamp === undefined,
+  );
   if (managed.length === 0) return [];
   const secrets = new Map((await io.lookup.secrets()).map((s) => [`${s.metadata.namespace}/${s.metadata.name}`, s]));
   const rotated: LldapUser[] = [];
@@ -43,8 +52,4 @@ export async function findRotated(io: Io, policy: Policy, key: PasswordKey, user
     if (!state.ok || !sameHash(user.status?.passwordHash, passwordHash(key, uuid, state.password))) rotated.push(user);
   }
   return rotated;
-}
-
-function isManaged({ spec }: LldapUser): boolean {
-  return spec.passwordPolicy === undefined || spec.passwordPolicy === 'Manage';
 }

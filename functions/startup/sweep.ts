@@ -54,7 +54,7 @@ export function findLost(inventory: Inventory, operatorNamespace: string, now: n
  */
 function sharing(resources: readonly (LldapUser | LldapGroup)[]): (resource: LldapUser | LldapGroup) => boolean {
   const isOwner = (r: LldapUser | LldapGroup) => isReady(r) && r.status?.uuid !== undefined && r.metadata.deletionTimestamp === undefined;
-  const owners = groupBy(resources.filter(isOwner), (r) => `${r.kind} ${r.status?.uuid}`);
+  const owners = Map.groupBy(resources.filter(isOwner), (r) => `${r.kind} ${r.status?.uuid}`);
   return (resource) =>
     isOwner(resource) && !resource.spec.suspend && (owners.get(`${resource.kind} ${resource.status?.uuid}`)?.length ?? 0) > 1;
 }
@@ -67,10 +67,10 @@ function staleness(
   { LldapUser: users, LldapGroup: groups }: Inventory,
   operatorNamespace: string,
 ): (membership: LldapMembership) => boolean {
-  const usersByName = groupBy(users, declaredName);
+  const usersByName = Map.groupBy(users, declaredName);
   // A built-in's name is declared by its virtual group alone.
-  const groupsByName = groupBy(groups, (g: LldapGroup) => declaredName(g));
-  const groupsByUuid = groupBy(groups, (g: LldapGroup) => g.status?.uuid ?? '');
+  const groupsByName = Map.groupBy(groups, declaredName);
+  const groupsByUuid = Map.groupBy(groups, (g) => g.status?.uuid ?? '');
   return (membership) => {
     const { userKey, groupKey } = membershipKeys(membership);
     const declaring = groupsByName.get(groupKey) ?? [];
@@ -81,8 +81,4 @@ function staleness(
       joinedGroups: groupsByUuid.get(membership.status?.joined?.groupUuid ?? '') ?? [],
     });
   };
-}
-
-function groupBy<R extends LldapUser | LldapGroup>(resources: readonly R[], keyOf: (resource: R) => string): Map<string, R[]> {
-  return Map.groupBy(resources, keyOf);
 }

@@ -5,8 +5,7 @@ import { isReady } from '../../shared/reconcile/decide.ts';
 import { type Failure, notReady } from '../../shared/reconcile/failure.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
 import { foldGroupName, statusKeys, virtualGroupName } from '../../shared/reconcile/names.ts';
-import { REASONS } from '../../shared/reconcile/reasons.ts';
-import { wake } from '../../shared/reconcile/settle.ts';
+import { readyFinding, wake } from '../../shared/reconcile/settle.ts';
 import type { Policy } from '../../shared/reconcile/standing.ts';
 import { buildStatus, sameStatus } from '../../shared/reconcile/status.ts';
 import { joinedBy } from '../../shared/reconcile/wake.ts';
@@ -40,9 +39,7 @@ async function keep(io: Io, policy: Policy, name: string, existing: LldapGroup |
     resource,
     kept,
     extra: {},
-    ready: failure
-      ? { status: 'False', reason: failure.reason, message: failure.message }
-      : { status: 'True', reason: 'Reconciled', message: REASONS.Reconciled },
+    ready: readyFinding(resource, failure),
     failure,
     retry: undefined,
     token: undefined,

@@ -11,6 +11,7 @@ import { findOwner } from '../../shared/reconcile/lookup.ts';
 import { attribute, markOf } from '../../shared/reconcile/mark.ts';
 import { declaredName, foldId } from '../../shared/reconcile/names.ts';
 import {
+  isPasswordManaged,
   type PasswordKey,
   type PasswordState,
   passwordFrom,
@@ -53,7 +54,7 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
         : undefined,
     async unchanged(work) {
       const { spec } = work.resource;
-      if (spec.passwordPolicy === 'Ignore' || spec.passwordPolicy === 'InitialOnly') return true;
+      if (!isPasswordManaged(spec)) return true;
       const state = await readPassword(work);
       const uuid = work.draft.uuid;
       return state.ok && uuid !== undefined && sameHash(work.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));

@@ -65,13 +65,17 @@ export interface LldapUserSpec extends CommonSpec {
   passwordSecretRef?: { name: string; key: string };
 }
 
-export interface LldapUserStatus extends CommonStatus {
-  /** The folded username; selectable. */
+/** Of a resource that owns an object in lldap. */
+interface OwningStatus extends CommonStatus {
+  /** The folded name that the resource declares; selectable. */
   nameKey?: string;
   /** lldap's uuid; selectable. */
   uuid?: string;
   /** Whether the operator made the object; repeated from the mark, in case that is lost. */
   origin?: 'created' | 'adopted';
+}
+
+export interface LldapUserStatus extends OwningStatus {
   passwordHash?: string;
   passwordModifiedAt?: string;
 }
@@ -81,14 +85,8 @@ export interface LldapGroupSpec extends CommonSpec {
   attributes?: AttributeValue[];
 }
 
-export interface LldapGroupStatus extends CommonStatus {
-  /** The folded display name; selectable. */
-  nameKey?: string;
+export interface LldapGroupStatus extends OwningStatus {
   groupId?: number;
-  /** lldap's uuid; selectable. */
-  uuid?: string;
-  /** Whether the operator made the object; repeated from the mark, in case that is lost. */
-  origin?: 'created' | 'adopted';
 }
 
 export interface LldapMembershipSpec extends CommonSpec {

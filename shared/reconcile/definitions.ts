@@ -1,21 +1,14 @@
-import type { AttributeTarget, KindName, LldapAttributeSchema, LldapGroup, LldapUser, ResourceOf } from '../kube/resources.ts';
+import type { AttributeTarget, KindName, LldapAttributeSchema } from '../kube/resources.ts';
 import type { AttributeDefinition, LldapError } from '../lldap/api.ts';
 import type { Definition, Definitions } from './attributes.ts';
 import { hasFinalizer, isReady } from './decide.ts';
 import { type Failure, notReady } from './failure.ts';
-import type { Io } from './kind.ts';
+import type { Work } from './kind.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldId, refOf } from './names.ts';
 import { wake } from './settle.ts';
 import { mayUndefine, type Policy } from './standing.ts';
 import { targetOf } from './wake.ts';
-
-/** A user or group, and what it takes to find out about the attributes that it names. */
-interface Naming {
-  io: Io;
-  policy: Policy;
-  resource: LldapUser | LldapGroup;
-}
 
 /**
  * The definitions of the attributes that a user or group names: from the resource that declares each, once that
@@ -24,12 +17,16 @@ interface Naming {
  *
  * @throws Failure NotReady naming the first attribute that is not there yet
  */
-export async function findDefinitions({ io, policy, resource }: Naming): Promise<Definitions> {
+export async function findDefinitions({
+  io,
+  policy,
+  resource,
+}: Pick<Work<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>): Promise<Definitions> {
   const definitions = new Map();
   const { attributes } = resource.spec;
   if (!attributes?.length) return definitions;
   const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
-  const schemas = (await io.lookup.schemas()).filter((s) => s.spec.target === target && declares(s));
+  const schemas = (await io.lookup.all('LldapAttributeSchema')).filter((s) => s.spec.target === target && declares(s));
   let defined: AttributeDefinition[] | undefined;
   for (const { name } of attributes) {
     const declaring = schemas.filter((s) => declaredName(s) === foldId(name));
@@ -63,11 +60,13 @@ function declaredBy(declaring: readonly LldapAttributeSchema[], name: string, po
  * for a full reconcile.
  */
 export async function askForDefinition(
-  { io, resource }: Pick<Naming, 'io'> & { resource: ResourceOf[KindName] },
+  { io, resource }: Pick<Work<KindName>, 'io' | 'resource'>,
   error: LldapError,
 ): Promise<Failure | LldapError> {
   const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
-  const declaring = (await io.lookup.schemas()).find((s) => s.spec.target === target && declaredName(s) === error.attribute && isReady(s));
+  const declaring = (await io.lookup.all('LldapAttributeSchema')).find(
+    (s) => s.spec.target === target && declaredName(s) === error.attribute && isReady(s),
+  );
   if (!declaring) return error;
   await wake(io, async () => [targetOf(declaring)]);
   return notReady(

@@ -7,7 +7,7 @@ import { isSettled, unhandledToken } from './decide.ts';
 import { createEchoes, versionOf } from './echoes.ts';
 import type { Io, Kind, Report, Settings } from './kind.ts';
 import { createPass, type Outcome } from './pass.ts';
-import { createQueue, type Hints } from './queue.ts';
+import { createQueue, type Hints, type Request } from './queue.ts';
 
 /** What an event says besides its target. */
 export interface Occasion {
@@ -72,17 +72,8 @@ export function createEngine<K extends KindName, Dependencies, Observed, Step>(
   );
 
   /** Only what is handed to it outlives the wait for a turn: objects may be large, and thousands of events wait. */
-  async function request(
-    target: Target,
-    { full, notBefore }: Occasion,
-    version: string | undefined,
-    representation: boolean,
-  ): Promise<Answer> {
-    const submitted = await queue.submit(`${target.namespace}/${target.name}`, {
-      ...(full && { full }),
-      ...(notBefore && { notBefore }),
-      ...(version && { version }),
-    });
+  async function submit(target: Target, request: Request, representation: boolean): Promise<Answer> {
+    const submitted = await queue.submit(`${target.namespace}/${target.name}`, request);
     const report = submitted === 'collapsed' ? { result: submitted, ...target } : submitted.result.report;
     const body = representation ? { body: report } : {};
     if (report.result === 'unwritten') return { status: 503, message: report.message ?? 'the status could not be written', ...body };
@@ -97,7 +88,8 @@ export function createEngine<K extends KindName, Dependencies, Observed, Step>(
         const report: Report = { result: 'unchanged', ...target, did: [] };
         return Promise.resolve(representation ? { status: 200, body: report } : { status: 204 });
       }
-      return request(target, { ...(full && { full }), ...(notBefore && { notBefore }) }, version, representation);
+      const request = { ...(full && { full }), ...(notBefore && { notBefore }), ...(version && { version }) };
+      return submit(target, request, representation);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { shareRead } from '../concurrency.ts';
 import type { Kube } from '../kube/client.ts';
 import type { Secret } from '../kube/objects.ts';
-import type { KindName, LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
+import type { KindName, LldapAttributeSchema, LldapGroup, LldapUser, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { INSTANCE_LABEL } from '../names.ts';
 import { condition, isLetGo, notReadyReason } from './decide.ts';
@@ -16,9 +16,7 @@ export interface Lookup {
   declaring<K extends Named>(kind: K, name: string): Promise<ResourceOf[K][]>;
   /** The resources that record lldap's uuid. */
   recording<K extends Named>(kind: K, uuid: string): Promise<ResourceOf[K][]>;
-  schemas(): Promise<LldapAttributeSchema[]>;
-  memberships(): Promise<LldapMembership[]>;
-  /** Found by their spec, so those without a status too; like the two above, one list for all who wait. */
+  /** Those without a status too; one list for all who wait. */
   all<K extends KindName>(kind: K): Promise<ResourceOf[K][]>;
   select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<ResourceOf[K][]>;
   /** lldap's groups, in one list for all who wait. */
@@ -29,12 +27,7 @@ export interface Lookup {
 }
 
 /** @param scope the one namespace that the installation serves; undefined for all */
-export function createLookup(
-  kube: Kube,
-  lldap: LldapClient,
-  instance: string,
-  scope: () => Promise<string | undefined> = everywhere,
-): Lookup {
+export function createLookup(kube: Kube, lldap: LldapClient, instance: string, scope: () => Promise<string | undefined>): Lookup {
   const labels = { [INSTANCE_LABEL]: instance };
   const list = async <K extends KindName>(kind: K, fields?: Record<string, string>): Promise<ResourceOf[K][]> => {
     const namespace = await scope();
@@ -50,8 +43,6 @@ export function createLookup(
     declaring: async (kind, name) => (await list(kind, { 'status.nameKey': name })).filter((r) => declaredName(r) === name),
     recording: (kind, uuid) => list(kind, { 'status.uuid': uuid }),
     all: (kind) => every[kind](),
-    schemas: every.LldapAttributeSchema,
-    memberships: every.LldapMembership,
     select: list,
     groups: shareRead(() => lldap.groups()),
     async get(kind, namespace, name) {
@@ -64,10 +55,6 @@ export function createLookup(
   };
 }
 
-async function everywhere(): Promise<undefined> {
-  return undefined;
-}
-
 /**
  * Whom an object in lldap belongs to, by the rules of {@link ownerByMark} and {@link ownerByRecord}.
  *
@@ -75,13 +62,9 @@ async function everywhere(): Promise<undefined> {
  */
 export async function findOwner(lookup: Lookup, self: LldapUser | LldapGroup, object: OwnedObject, instance: string): Promise<Owner> {
   const { mark } = object;
-  const isNamed = mark?.instance === instance;
-  const isSelf = isNamed && refOf(self) === `${mark.namespace}/${mark.name}`;
-  const named: LldapUser | LldapGroup | undefined = isSelf
-    ? self
-    : isNamed
-      ? await lookup.get(self.kind, mark.namespace, mark.name)
-      : undefined;
+  const isSelf = mark && refOf(self) === `${mark.namespace}/${mark.name}`;
+  let named: LldapUser | LldapGroup | undefined = self;
+  if (!isSelf) named = mark?.instance === instance ? await lookup.get(self.kind, mark.namespace, mark.name) : undefined;
   return (
     ownerByMark({ self, object, instance, named }) ??
     ownerByRecord({ self, object, recording: await lookup.recording(self.kind, object.uuid) })

@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Broker, BrokerError } from '../events/broker.ts';
 import type { AttributeTarget } from '../kube/resources.ts';
-import { type AttributeDefinition, type LldapClient, LldapError } from '../lldap/api.ts';
+import { type LldapClient, LldapError } from '../lldap/api.ts';
 import type { Log } from '../log.ts';
 import { MARK_ATTRIBUTE } from '../names.ts';
 
@@ -21,18 +22,10 @@ export async function defineMarks(lldap: LldapClient): Promise<{ made: number; a
 
 async function findMarks(lldap: LldapClient): Promise<{ missing: AttributeTarget[]; altered: AttributeTarget[] }> {
   const schema = await lldap.schema();
-  const missing: AttributeTarget[] = [];
-  const altered: AttributeTarget[] = [];
-  for (const target of ['User', 'Group'] as const) {
-    const existing = schema[target].find((a) => a.name === MARK_ATTRIBUTE);
-    if (!existing) missing.push(target);
-    else if (!isOurs(existing)) altered.push(target);
-  }
-  return { missing, altered };
-}
-
-function isOurs({ type, isList, isVisible, isEditable }: AttributeDefinition): boolean {
-  return type === DEFINITION.type && !isList && !isVisible && !isEditable;
+  const isThere = (target: AttributeTarget) => schema[target].some((a) => a.name === MARK_ATTRIBUTE);
+  const isOurs = (target: AttributeTarget) => schema[target].some((a) => isDeepStrictEqual({ ...a, ...DEFINITION }, a));
+  const targets: AttributeTarget[] = ['User', 'Group'];
+  return { missing: targets.filter((t) => !isThere(t)), altered: targets.filter((t) => isThere(t) && !isOurs(t)) };
 }
 
 async function define(lldap: LldapClient, target: AttributeTarget): Promise<boolean> {

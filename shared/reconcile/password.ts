@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '../kube/objects.ts';
+import type { LldapUserSpec } from '../kube/resources.ts';
 import { INSTANCE_LABEL } from '../names.ts';
 import { type Failure, invalid, notReady } from './failure.ts';
 import type { Policy } from './standing.ts';
@@ -40,15 +41,13 @@ export function sameHash(a: string | undefined, b: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
+/** Whether the password follows the Secret; the other policies leave one that was set to others. */
+export function isPasswordManaged({ passwordPolicy = 'Manage' }: LldapUserSpec): boolean {
+  return passwordPolicy === 'Manage';
+}
+
 /** A password from a Secret, or why there is none. */
 export type PasswordState = { ok: true; password: string; watched: boolean } | { ok: false; why: Failure };
-
-/** A Secret's key, in the namespace of the user that names it. */
-export interface PasswordRef {
-  namespace: string;
-  name: string;
-  key: string;
-}
 
 /** lldap drops the connection on 60,000 bytes and accepts everything below, the empty password too. */
 const MAX_BYTES = 10_000;
@@ -60,11 +59,10 @@ const MAX_BYTES = 10_000;
  */
 export function passwordFrom(
   secret: Secret | undefined,
-  ref: PasswordRef,
+  { namespace, name, key }: { namespace: string; name: string; key: string },
   { instance, passwordMinLength }: Pick<Policy, 'instance' | 'passwordMinLength'>,
 ): PasswordState {
   const no = (why: Failure): PasswordState => ({ ok: false, why });
-  const { namespace, name, key } = ref;
   if (!secret)
     return no(
       notReady(

@@ -9,7 +9,7 @@ import type { Failure } from './failure.ts';
 import type { Io, Report, Settings, Work } from './kind.ts';
 import { REASONS } from './reasons.ts';
 import { nextRetry } from './retry.ts';
-import { buildStatus, cut, type Finding, sameStatus } from './status.ts';
+import { buildStatus, type Finding, sameStatus } from './status.ts';
 import { targetOf } from './wake.ts';
 
 /** What a status says by now. `refused`: why the broker did not take the retry's event. */
@@ -58,15 +58,14 @@ export async function wake(io: Io, find: () => Promise<Target[]>): Promise<void>
   }
 }
 
-function readyFinding(resource: ResourceOf[KindName], outcome: Failure | 'suspended' | undefined): Finding {
+/** What Ready says after a pass with this outcome. */
+export function readyFinding(resource: ResourceOf[KindName], outcome: Failure | 'suspended' | undefined): Finding {
   if (outcome === 'suspended') return { status: 'False', reason: 'Suspended', message: 'spec.suspend is true; set it to false to go on.' };
   if (outcome === undefined) return { status: 'True', reason: 'Reconciled', message: REASONS.Reconciled };
-  if (resource.metadata.deletionTimestamp === undefined) return { status: 'False', reason: outcome.reason, message: cut(outcome.message) };
-  return {
-    status: 'False',
-    reason: outcome.reason,
-    message: cut(`Not deleted yet: ${outcome.message} To let the resource go without touching lldap, set spec.deletionPolicy to Retain.`),
-  };
+  const { reason, message } = outcome;
+  if (resource.metadata.deletionTimestamp === undefined) return { status: 'False', reason, message };
+  const remedy = 'To let the resource go without touching lldap, set spec.deletionPolicy to Retain.';
+  return { status: 'False', reason, message: `Not deleted yet: ${message} ${remedy}` };
 }
 
 /** The retry that the status shall name, its event already accepted by the broker; or why the broker did not take it. */

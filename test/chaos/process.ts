@@ -109,7 +109,7 @@ function createIo(
     lldap,
     passwords: lldapDouble.passwords(process),
     broker: around.brokerOf(process),
-    lookup: createLookup(kube, lldap, config.instance),
+    lookup: createLookup(kube, lldap, config.instance, async () => undefined),
     clock,
     log: around.log,
     policy: async () => ({

@@ -16,7 +16,7 @@ async function find(
   const read: string[] = [];
   const io = {
     lookup: {
-      schemas: async () => {
+      all: async () => {
         read.push('resources');
         return schemas;
       },

@@ -1,14 +1,14 @@
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
-import { MARK_ATTRIBUTE } from '../../shared/names.ts';
 import { type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
 import { hasFinalizer, isReady } from '../../shared/reconcile/decide.ts';
 import { findDefinitions } from '../../shared/reconcile/definitions.ts';
 import type { Kind, Work } from '../../shared/reconcile/kind.ts';
-import { findOwner } from '../../shared/reconcile/lookup.ts';
-import { type Mark, markOf } from '../../shared/reconcile/mark.ts';
-import { declaredName, foldGroupName, isBuiltInGroup, isVirtual } from '../../shared/reconcile/names.ts';
+import { findOwner, recordedGroup } from '../../shared/reconcile/lookup.ts';
+import { markOf, ownerText } from '../../shared/reconcile/mark.ts';
+import { declaredName, foldGroupName, isBuiltInGroup, isNamed, isVirtual } from '../../shared/reconcile/names.ts';
+import { markFor } from '../../shared/reconcile/standing.ts';
 import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
-import { builtIn, hasName, markText, type Observed, plan, planDeletion, type Step } from './plan.ts';
+import { builtIn, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type GroupWork = Work<'LldapGroup'>;
 
@@ -23,7 +23,7 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
   depend: findDefinitions,
   async observe(work, definitions, sought) {
-    const recorded = await readRecorded(work);
+    const recorded = await recordedGroup(work.io, work.draft);
     // Without our finalizer no earlier pass can have made a group, and the list is costly.
     if (!sought && (recorded || !hasFinalizer(work.resource))) return { definitions, ...(await owned(work, recorded)) };
     const { found, holder } = await seek(work);
@@ -31,12 +31,12 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     return {
       definitions,
       ...(await owned(work, group)),
-      ...(holder && { nameHolder: { id: holder.id, owner: ownerText(markOf(holder)) } }),
+      ...(holder && { nameHolder: { id: holder.id, owner: ownerText('LldapGroup', holder) } }),
     };
   },
   plan,
   async observeDeletion(work, onlyMade) {
-    const group = (await readRecorded(work)) ?? (onlyMade ? undefined : (await seek(work)).found);
+    const group = (await recordedGroup(work.io, work.draft)) ?? (onlyMade ? undefined : (await seek(work)).found);
     return { definitions: new Map(), ...(await owned(work, group)) };
   },
   planDeletion,
@@ -61,18 +61,11 @@ const DESCRIPTIONS: Record<Step['do'], string> = {
   delete: 'deleted the group',
 };
 
-/** The recorded group is meant only if id and uuid both match: a restored lldap gives ids anew. */
-async function readRecorded({ io, draft }: GroupWork): Promise<LldapGroupAccount | undefined> {
-  if (draft.groupId === undefined) return undefined;
-  const group = await io.lldap.group(draft.groupId);
-  return group?.uuid === draft.uuid ? group : undefined;
-}
-
 /** By mark, then by name, in one list that all who wait share; there is no query by name. */
 async function seek({ io, resource }: GroupWork): Promise<{ found?: LldapGroupAccount; holder?: LldapGroupAccount }> {
   const groups = await io.lookup.groups();
   const marked = groups.find((group) => markOf(group)?.uid === resource.metadata.uid);
-  const holder = groups.find((group) => hasName(group, resource));
+  const holder = groups.find((group) => isNamed(group, resource.spec.displayName));
   const found = marked ?? holder;
   return { ...(found && { found }), ...(holder && { holder }) };
 }
@@ -86,18 +79,13 @@ async function owned(
   return { group, owner: await findOwner(io.lookup, resource, object, policy.instance) };
 }
 
-function ownerText(mark: Mark | undefined): string {
-  return mark ? `LldapGroup ${mark.namespace}/${mark.name}` : 'managed by no resource';
-}
-
 async function apply(step: Step, work: GroupWork): Promise<void> {
   const { io, resource, draft, policy } = work;
   switch (step.do) {
     case 'create': {
-      const { insertAttributes } = diffAttributes(resource.spec.attributes ?? [], [], new Map());
-      const mark = { name: MARK_ATTRIBUTE, value: [markText(resource, step.origin, policy)] };
-      const group = await io.lldap.createGroup({ displayName: resource.spec.displayName, attributes: [...insertAttributes, mark] });
-      Object.assign(draft, { groupId: group.id, uuid: group.uuid, origin: step.origin });
+      const { insertAttributes = [] } = diffAttributes(resource.spec.attributes, [], new Map(), markFor(resource, 'created', policy));
+      const group = await io.lldap.createGroup({ displayName: resource.spec.displayName, attributes: insertAttributes });
+      Object.assign(draft, { groupId: group.id, uuid: group.uuid, origin: 'created' });
       work.made = true;
       return;
     }

@@ -1,12 +1,11 @@
-import type { LldapGroup } from '../../shared/kube/resources.ts';
+import type { AttributeValue, LldapGroup } from '../../shared/kube/resources.ts';
 import type { GroupChange, LldapGroupAccount } from '../../shared/lldap/api.ts';
-import { MARK_ATTRIBUTE, VIRTUAL_LABEL } from '../../shared/names.ts';
+import { VIRTUAL_LABEL } from '../../shared/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
 import { type Failure, invalid, taken } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
-import { formatMark, type Origin } from '../../shared/reconcile/mark.ts';
-import { foldGroupName, isBuiltInGroup } from '../../shared/reconcile/names.ts';
-import { markFor, type Owner, type Policy, standing } from '../../shared/reconcile/standing.ts';
+import { isBuiltInGroup } from '../../shared/reconcile/names.ts';
+import { markFor, type Owner, standing } from '../../shared/reconcile/standing.ts';
 
 /** What was read for one group. */
 export interface Observed {
@@ -19,7 +18,7 @@ export interface Observed {
 }
 
 export type Step =
-  | { do: 'create'; origin: Origin }
+  | { do: 'create' }
   /** `name`: as lldap has it so far. */
   | { do: 'update'; id: number; name: string; change: GroupChange }
   | { do: 'delete'; id: number };
@@ -33,15 +32,15 @@ export type Step =
  */
 export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Observed): Plan<Step, StatusOf<'LldapGroup'>> {
   const { group, owner, definitions } = observed;
-  const wrong = checkAttributes(resource.spec.attributes ?? [], definitions);
+  const wrong = checkAttributes(resource.spec.attributes, definitions);
   if (wrong) return { refused: wrong };
-  if (!group || !owner) return { steps: [{ do: 'create', origin: 'created' }] };
+  if (!group || !owner) return { steps: [{ do: 'create' }] };
 
   const stand = standing(owner, `group ${group.displayName}`, resource.metadata.namespace, resource.kind, policy);
   if (stand.may === 'not') return { refused: stand.why };
   const refused = isBuiltInGroup(group.displayName) ? builtIn(group.displayName, resource) : nameTaken(resource, observed);
   if (refused) return { refused };
-  const change = differences(resource, group, definitions, stand.marked ? undefined : markText(resource, stand.origin, policy));
+  const change = differences(resource, group, definitions, stand.marked ? undefined : markFor(resource, stand.origin, policy));
   return {
     keep: { groupId: group.id, uuid: group.uuid, origin: stand.origin },
     steps: change ? [{ do: 'update', id: group.id, name: group.displayName, change }] : [],
@@ -68,10 +67,6 @@ export function builtIn(name: string, resource?: LldapGroup): Failure {
   );
 }
 
-export function markText(resource: LldapGroup, origin: Origin, policy: Policy): string {
-  return formatMark(markFor(resource, origin, policy));
-}
-
 function nameTaken({ spec }: LldapGroup, { group, nameHolder }: Observed): Failure | undefined {
   if (!nameHolder || nameHolder.id === group?.id) return undefined;
   return taken(
@@ -84,19 +79,11 @@ function differences(
   { spec }: LldapGroup,
   group: LldapGroupAccount,
   definitions: Definitions,
-  mark: string | undefined,
+  mark: AttributeValue | undefined,
 ): GroupChange | undefined {
-  const { insertAttributes, removeAttributes } = diffAttributes(spec.attributes ?? [], group.attributes, definitions);
-  const inserted = mark === undefined ? insertAttributes : [...insertAttributes, { name: MARK_ATTRIBUTE, value: [mark] }];
   const change: GroupChange = {
     ...(spec.displayName !== group.displayName && { displayName: spec.displayName }),
-    ...(inserted.length > 0 && { insertAttributes: inserted }),
-    ...(removeAttributes.length > 0 && { removeAttributes }),
+    ...diffAttributes(spec.attributes, group.attributes, definitions, mark),
   };
   return Object.keys(change).length > 0 ? change : undefined;
-}
-
-/** Whether a group's name is the one that the resource declares. */
-export function hasName(group: { displayName: string }, { spec }: LldapGroup): boolean {
-  return foldGroupName(group.displayName) === foldGroupName(spec.displayName);
 }

@@ -4,9 +4,17 @@ import { isReady } from '../../shared/reconcile/decide.ts';
 import { notReady } from '../../shared/reconcile/failure.ts';
 import { isJoinedStale } from '../../shared/reconcile/joined.ts';
 import type { Kind, Work } from '../../shared/reconcile/kind.ts';
-import { declares } from '../../shared/reconcile/lookup.ts';
+import { declares, recordedGroup } from '../../shared/reconcile/lookup.ts';
 import { markOf } from '../../shared/reconcile/mark.ts';
-import { declaredName, foldGroupName, isBuiltInGroup, membershipKeys, refOf, virtualGroupName } from '../../shared/reconcile/names.ts';
+import {
+  declaredName,
+  foldGroupName,
+  isBuiltInGroup,
+  isNamed,
+  membershipKeys,
+  refOf,
+  virtualGroupName,
+} from '../../shared/reconcile/names.ts';
 import { REASONS } from '../../shared/reconcile/reasons.ts';
 import { wake } from '../../shared/reconcile/settle.ts';
 import type { Policy } from '../../shared/reconcile/standing.ts';
@@ -69,7 +77,8 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const { groupName } = work.resource.spec;
     const account = await io.lldap.user(membershipKeys(work.resource).userKey);
     // One that records what is no more, or has another name, has not looked since, or somebody else wrote its status.
-    const group = (resource && (await recordedGroup(io, resource, groupName))) ?? (await findGroup(io, groupName));
+    const recorded = await recordedGroup(io, resource?.status);
+    const group = recorded && isNamed(recorded, groupName) ? recorded : await findGroup(io, groupName);
     const declaring = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
     const declared = declaring !== undefined;
     if (!declared) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
@@ -77,8 +86,8 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const vanished = [...(user && !account ? [user] : []), ...(resource && !group && !isBuiltInGroup(groupName) ? [resource] : [])];
     await wake(io, async () => vanished.map(targetOf));
     return {
-      ...(account && { account }),
-      ...(group && { group }),
+      account,
+      group,
       declared,
       vanished,
       ...(account && (await stillJoined(work, account, group))),
@@ -189,17 +198,7 @@ function isOwn(resource: LldapUser | LldapGroup, object: LldapAccount | LldapGro
 }
 
 async function findGroup(io: MembershipWork['io'], name: string): Promise<LldapGroupAccount | undefined> {
-  return (await io.lookup.groups()).find((g) => hasName(g, name));
-}
-
-function hasName(group: LldapGroupRef, name: string): boolean {
-  return foldGroupName(group.displayName) === foldGroupName(name);
-}
-
-/** The group that a resource records, if lldap still means it by that id, and calls it so: after a restore it may be a stranger's. */
-async function recordedGroup(io: MembershipWork['io'], { status }: LldapGroup, name: string): Promise<LldapGroupAccount | undefined> {
-  const group = status?.groupId === undefined ? undefined : await io.lldap.group(status.groupId);
-  return group?.uuid === status?.uuid && group && hasName(group, name) ? group : undefined;
+  return (await io.lookup.groups()).find((g) => isNamed(g, name));
 }
 
 /** The resource that an object's mark names, if it declares the membership's name: it may have made the object, and not told yet in its status. */

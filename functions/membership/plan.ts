@@ -8,9 +8,9 @@ import { isPrivileged, type Policy } from '../../shared/reconcile/standing.ts';
 
 /** What was read for one membership. */
 export interface Observed {
-  account?: LldapAccount;
+  account?: LldapAccount | undefined;
   /** The group of that name, as lldap has it. */
-  group?: LldapGroupRef;
+  group?: LldapGroupRef | undefined;
   /** What was joined before and is not what the names mean now, while the user is still in it. */
   left?: LldapGroupRef;
   /** Another membership asks for the pair that would be left. */

@@ -4,7 +4,8 @@ import { BUILT_IN_GROUPS, INSTANCE_LABEL, VIRTUAL_LABEL } from '../../shared/nam
 import { isReady } from '../../shared/reconcile/decide.ts';
 import { type Failure, notReady } from '../../shared/reconcile/failure.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
-import { foldGroupName, statusKeys, virtualGroupName } from '../../shared/reconcile/names.ts';
+import { recordedGroup } from '../../shared/reconcile/lookup.ts';
+import { foldGroupName, isNamed, statusKeys, virtualGroupName } from '../../shared/reconcile/names.ts';
 import { readyFinding, wake } from '../../shared/reconcile/settle.ts';
 import type { Policy } from '../../shared/reconcile/standing.ts';
 import { buildStatus, sameStatus } from '../../shared/reconcile/status.ts';
@@ -55,9 +56,8 @@ async function keep(io: Io, policy: Policy, name: string, existing: LldapGroup |
 
 /** By the recorded id; the costly list only when that fails. */
 async function find(io: Io, name: string, { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
-  const recorded = status?.groupId === undefined ? undefined : await io.lldap.group(status.groupId);
-  if (recorded && recorded.uuid === status?.uuid && foldGroupName(recorded.displayName) === name) return recorded;
-  return (await io.lookup.groups()).find((g) => foldGroupName(g.displayName) === name);
+  const recorded = await recordedGroup(io, status);
+  return recorded && isNamed(recorded, name) ? recorded : (await io.lookup.groups()).find((g) => isNamed(g, name));
 }
 
 function missing(name: string): Failure {

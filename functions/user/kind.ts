@@ -8,7 +8,7 @@ import { findDefinitions } from '../../shared/reconcile/definitions.ts';
 import { Failure, invalid } from '../../shared/reconcile/failure.ts';
 import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
 import { findOwner } from '../../shared/reconcile/lookup.ts';
-import { attribute, markOf } from '../../shared/reconcile/mark.ts';
+import { attribute, markOf, ownerText } from '../../shared/reconcile/mark.ts';
 import { declaredName, foldId } from '../../shared/reconcile/names.ts';
 import {
   isPasswordManaged,
@@ -20,10 +20,11 @@ import {
   sameHash,
 } from '../../shared/reconcile/password.ts';
 import { wake } from '../../shared/reconcile/settle.ts';
+import { markFor } from '../../shared/reconcile/standing.ts';
 import type { Finding } from '../../shared/reconcile/status.ts';
 import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
 import { everSet, type PasswordStep } from './password.ts';
-import { creation, markText, type Observed, plan, planDeletion, type Step } from './plan.ts';
+import { creation, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type UserWork = Work<'LldapUser'>;
 
@@ -105,9 +106,7 @@ async function observeAccount({ io, resource, policy }: UserWork): Promise<Pick<
 
 async function findEmailHolder({ io, resource }: UserWork): Promise<Observed['emailHolder']> {
   const holder = await io.lldap.userByEmail(resource.spec.email);
-  if (!holder) return undefined;
-  const mark = markOf(holder);
-  return { id: holder.id, owner: mark ? `LldapUser ${mark.namespace}/${mark.name}` : 'managed by no resource' };
+  return holder && { id: holder.id, owner: ownerText('LldapUser', holder) };
 }
 
 async function readPassword({ io, resource, policy }: UserWork): Promise<PasswordState> {
@@ -136,8 +135,8 @@ async function apply(step: Step, work: UserWork): Promise<void> {
   const id = foldId(resource.spec.username);
   switch (step.do) {
     case 'create': {
-      const account = await io.lldap.createUser(creation(resource.spec, markText(resource, step.origin, policy)));
-      Object.assign(draft, { uuid: account.uuid, origin: step.origin });
+      const account = await io.lldap.createUser(creation(resource.spec, markFor(resource, 'created', policy)));
+      Object.assign(draft, { uuid: account.uuid, origin: 'created' });
       work.made = true;
       return;
     }

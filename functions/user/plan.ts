@@ -1,12 +1,11 @@
-import type { LldapUser, LldapUserSpec } from '../../shared/kube/resources.ts';
+import type { AttributeValue, LldapUser, LldapUserSpec } from '../../shared/kube/resources.ts';
 import type { AccountChange, LldapAccount } from '../../shared/lldap/api.ts';
-import { MARK_ATTRIBUTE } from '../../shared/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
 import { type Failure, taken } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
-import { attribute, formatMark, type Origin } from '../../shared/reconcile/mark.ts';
+import { attribute } from '../../shared/reconcile/mark.ts';
 import { foldId } from '../../shared/reconcile/names.ts';
-import { markFor, type Owner, type Policy, refusePrivilegedAccount, standing } from '../../shared/reconcile/standing.ts';
+import { markFor, type Owner, refusePrivilegedAccount, standing } from '../../shared/reconcile/standing.ts';
 import { decidePassword, type PasswordObserved, type PasswordStep, passwordFinding } from './password.ts';
 
 /** What was read for one user. */
@@ -20,11 +19,7 @@ export interface Observed {
   password?: PasswordObserved;
 }
 
-export type Step =
-  | { do: 'create'; origin: Origin }
-  | { do: 'update'; change: AccountChange; origin: Origin }
-  | PasswordStep
-  | { do: 'delete' };
+export type Step = { do: 'create' } | { do: 'update'; change: AccountChange } | PasswordStep | { do: 'delete' };
 
 /**
  * 1. Values must fit their definitions before anything is written.
@@ -36,19 +31,19 @@ export type Step =
 export function plan(input: PlanInput<'LldapUser'>, observed: Observed): Plan<Step, StatusOf<'LldapUser'>> {
   const { resource, policy } = input;
   const { account, owner } = observed;
-  const wrong = checkAttributes(resource.spec.attributes ?? [], observed.definitions) ?? emailTaken(resource, observed);
+  const wrong = checkAttributes(resource.spec.attributes, observed.definitions) ?? emailTaken(resource, observed);
   if (wrong) return { refused: wrong };
   const password = decidePassword(input, observed);
   const rest = {
     ...password,
     findings: { PasswordSynced: passwordFinding(resource.spec.passwordPolicy, observed.password) },
   };
-  if (!account || !owner) return { ...rest, steps: [{ do: 'create', origin: 'created' }, ...rest.steps] };
+  if (!account || !owner) return { ...rest, steps: [{ do: 'create' }, ...rest.steps] };
 
   const stand = standing(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
   if (stand.may === 'not') return { refused: stand.why };
-  const change = differences(resource, account, observed.definitions, stand.marked ? undefined : markText(resource, stand.origin, policy));
-  const update: Step[] = change ? [{ do: 'update', change, origin: stand.origin }] : [];
+  const change = differences(resource, account, observed.definitions, stand.marked ? undefined : markFor(resource, stand.origin, policy));
+  const update: Step[] = change ? [{ do: 'update', change }] : [];
   const steps = [...update, ...rest.steps];
   const forbidden = steps.length > 0 && refusePrivilegedAccount(account, resource.metadata.namespace, policy);
   if (forbidden) return { refused: forbidden };
@@ -62,10 +57,6 @@ export function planDeletion({ resource, policy }: PlanInput<'LldapUser'>, { acc
   if (forbidden) return { refused: forbidden };
   const remove = resource.spec.deletionPolicy === 'Delete' || owner.origin === 'created';
   return { steps: remove ? [{ do: 'delete' }] : [] };
-}
-
-export function markText(resource: LldapUser, origin: Origin, policy: Policy): string {
-  return formatMark(markFor(resource, origin, policy));
 }
 
 function emailTaken({ spec }: LldapUser, { account, emailHolder }: Observed): Failure | undefined {
@@ -90,29 +81,24 @@ function differences(
   { spec }: LldapUser,
   account: LldapAccount,
   definitions: Definitions,
-  mark: string | undefined,
+  mark: AttributeValue | undefined,
 ): AccountChange | undefined {
-  const change: AccountChange = {};
+  const change: AccountChange = diffAttributes(spec.attributes, account.attributes, definitions, mark);
   for (const [field, name] of FIELDS) {
     const want = spec[field];
     if (want !== undefined && want !== (attribute(account, name) ?? '')) change[field] = want;
   }
-  const { insertAttributes, removeAttributes } = diffAttributes(spec.attributes ?? [], account.attributes, definitions);
-  const inserted = mark === undefined ? insertAttributes : [...insertAttributes, { name: MARK_ATTRIBUTE, value: [mark] }];
-  if (inserted.length > 0) change.insertAttributes = inserted;
-  if (removeAttributes.length > 0) change.removeAttributes = removeAttributes;
   return Object.keys(change).length > 0 ? change : undefined;
 }
 
 /** What a new account is created with; an empty text would be stored as one. */
-export function creation(spec: LldapUserSpec, mark: string) {
-  const { insertAttributes } = diffAttributes(spec.attributes ?? [], [], new Map());
+export function creation(spec: LldapUserSpec, mark: AttributeValue) {
   return {
     id: foldId(spec.username),
     email: spec.email,
     ...(spec.displayName && { displayName: spec.displayName }),
     ...(spec.firstName && { firstName: spec.firstName }),
     ...(spec.lastName && { lastName: spec.lastName }),
-    attributes: [...insertAttributes, { name: MARK_ATTRIBUTE, value: [mark] }],
+    attributes: diffAttributes(spec.attributes, [], new Map(), mark).insertAttributes ?? [],
   };
 }

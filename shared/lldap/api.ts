@@ -34,19 +34,19 @@ export interface AttributeDefinition {
   isReadonly: boolean;
 }
 
-export interface AccountChange {
-  email?: string;
-  displayName?: string;
-  firstName?: string;
-  lastName?: string;
+export interface AttributeChange {
   insertAttributes?: AttributeValue[];
   removeAttributes?: string[];
 }
 
-export interface GroupChange {
+export interface GroupChange extends AttributeChange {
   displayName?: string;
-  insertAttributes?: AttributeValue[];
-  removeAttributes?: string[];
+}
+
+export interface AccountChange extends GroupChange {
+  email?: string;
+  firstName?: string;
+  lastName?: string;
 }
 
 /**

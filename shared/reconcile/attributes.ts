@@ -1,5 +1,5 @@
 import type { AttributeValue } from '../kube/resources.ts';
-import type { AttributeDefinition } from '../lldap/api.ts';
+import type { AttributeChange, AttributeDefinition } from '../lldap/api.ts';
 import { type Failure, invalid } from './failure.ts';
 import { foldId } from './names.ts';
 
@@ -9,16 +9,11 @@ export type Definitions = ReadonlyMap<string, Definition>;
 
 export type Definition = Pick<AttributeDefinition, 'type' | 'isList' | 'isReadonly'>;
 
-export interface AttributeChange {
-  insertAttributes: AttributeValue[];
-  removeAttributes: string[];
-}
-
 /**
  * Why the spec's values do not fit their definitions, or undefined. lldap's own answer hides the cause
  * ("While deserializing attribute …"), so the types are checked here.
  */
-export function checkAttributes(desired: readonly AttributeValue[], definitions: Definitions): Failure | undefined {
+export function checkAttributes(desired: readonly AttributeValue[] = [], definitions: Definitions): Failure | undefined {
   for (const { name, value } of desired) {
     const definition = definitions.get(foldId(name));
     if (!definition) continue;
@@ -40,23 +35,30 @@ export function checkAttributes(desired: readonly AttributeValue[], definitions:
   return undefined;
 }
 
-/** The single differences between what the spec asks for and what lldap has; attributes that the spec does not name stay. */
+/**
+ * The single differences between what the spec asks for and what lldap has; attributes that the spec does not name stay.
+ *
+ * @param mark to be written, too
+ */
 export function diffAttributes(
-  desired: readonly AttributeValue[],
+  desired: readonly AttributeValue[] = [],
   observed: readonly AttributeValue[],
   definitions: Definitions,
+  mark?: AttributeValue,
 ): AttributeChange {
-  const change: AttributeChange = { insertAttributes: [], removeAttributes: [] };
+  const insertAttributes: AttributeValue[] = [];
+  const removeAttributes: string[] = [];
   for (const { name, value } of desired) {
     const folded = foldId(name);
     const type = definitions.get(folded)?.type ?? 'String';
     const want = meant(value);
     const have = meant(observed.find((a) => foldId(a.name) === folded)?.value ?? []);
     if (want.length === have.length && want.every((v, i) => canonical(type, v) === canonical(type, have[i] ?? ''))) continue;
-    if (want.length === 0) change.removeAttributes.push(folded);
-    else change.insertAttributes.push({ name: folded, value: want });
+    if (want.length === 0) removeAttributes.push(folded);
+    else insertAttributes.push({ name: folded, value: want });
   }
-  return change;
+  if (mark) insertAttributes.push(mark);
+  return { ...(insertAttributes.length > 0 && { insertAttributes }), ...(removeAttributes.length > 0 && { removeAttributes }) };
 }
 
 /** lldap stores an empty list, or one empty text, where it should store nothing. */

@@ -1,7 +1,7 @@
 import { shareRead } from '../concurrency.ts';
 import type { Kube } from '../kube/client.ts';
 import type { Secret } from '../kube/objects.ts';
-import type { KindName, LldapAttributeSchema, LldapGroup, LldapUser, ResourceOf } from '../kube/resources.ts';
+import type { KindName, LldapAttributeSchema, LldapGroup, LldapGroupStatus, LldapUser, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { INSTANCE_LABEL } from '../names.ts';
 import { condition, isLetGo, notReadyReason } from './decide.ts';
@@ -69,6 +69,15 @@ export async function findOwner(lookup: Lookup, self: LldapUser | LldapGroup, ob
     ownerByMark({ self, object, instance, named }) ??
     ownerByRecord({ self, object, recording: await lookup.recording(self.kind, object.uuid) })
   );
+}
+
+/** The group that a status records: only if id and uuid both match, since a restored lldap gives ids anew. */
+export async function recordedGroup(
+  { lldap }: { lldap: LldapClient },
+  { groupId, uuid }: LldapGroupStatus = {},
+): Promise<LldapGroupAccount | undefined> {
+  const group = groupId === undefined ? undefined : await lldap.group(groupId);
+  return group?.uuid === uuid ? group : undefined;
 }
 
 /** A resource with one of these reasons does not get what it declares, so others need not wait for it. */

@@ -1,4 +1,4 @@
-import type { AttributeValue } from '../kube/resources.ts';
+import type { AttributeValue, KindName } from '../kube/resources.ts';
 import { MARK_ATTRIBUTE } from '../names.ts';
 
 /** The owner of an object in lldap, written by the same call that creates the object. */
@@ -31,6 +31,12 @@ export function parseMark(text: string | undefined): Mark | undefined {
 /** The mark among an object's attributes. */
 export function markOf(object: { attributes: readonly AttributeValue[] }): Mark | undefined {
   return parseMark(attribute(object, MARK_ATTRIBUTE));
+}
+
+/** The owner of an object by its mark, for a message. */
+export function ownerText(kind: KindName, object: { attributes: readonly AttributeValue[] }): string {
+  const mark = markOf(object);
+  return mark ? `${kind} ${mark.namespace}/${mark.name}` : 'managed by no resource';
 }
 
 /** The first value of an attribute. */

@@ -10,6 +10,11 @@ export function foldGroupName(name: string): string {
   return name.toLowerCase();
 }
 
+/** Whether lldap takes a name for this group's. */
+export function isNamed(group: { displayName: string }, name: string): boolean {
+  return foldGroupName(group.displayName) === foldGroupName(name);
+}
+
 export function isBuiltInGroup(name: string): boolean {
   return BUILT_IN_GROUPS.some((group) => group === foldGroupName(name));
 }

@@ -1,7 +1,8 @@
-import type { LldapAttributeSchema, LldapGroup, LldapUser } from '../kube/resources.ts';
+import type { AttributeValue, LldapAttributeSchema, LldapGroup, LldapUser } from '../kube/resources.ts';
+import { MARK_ATTRIBUTE } from '../names.ts';
 import { isLetGo } from './decide.ts';
 import { type Failure, invalid, taken } from './failure.ts';
-import type { Mark, Origin } from './mark.ts';
+import { formatMark, type Mark, type Origin } from './mark.ts';
 import { declaredName, isBuiltInGroup, refOf } from './names.ts';
 
 /** What an installation allows; the same for every pass. */
@@ -149,7 +150,7 @@ export function mayUndefine({ spec, status, metadata }: LldapAttributeSchema, po
   return status?.created === true || (spec.deletionPolicy === 'Delete' && isPrivileged(policy, metadata.namespace));
 }
 
-/** The mark that this resource puts on an object. */
-export function markFor({ metadata: { namespace, name, uid } }: Owning, origin: Origin, { instance }: Policy): Mark {
-  return { instance, namespace, name, uid, origin };
+/** The mark that this resource puts on an object, as an attribute. */
+export function markFor({ metadata: { namespace, name, uid } }: Owning, origin: Origin, { instance }: Policy): AttributeValue {
+  return { name: MARK_ATTRIBUTE, value: [formatMark({ instance, namespace, name, uid, origin })] };
 }

@@ -80,7 +80,9 @@ describe('what a spec asks for', () => {
         await writeGroup(attributes);
         assert.deepEqual(await writeGroup(attributes), []);
         await target.client.deleteUser(id);
-        await target.client.createUser(users.creation({ username: id, email, attributes }, 'v1;main;team/alice;created'));
+        await target.client.createUser(
+          users.creation({ username: id, email, attributes }, { name: MARK_ATTRIBUTE, value: ['v1;main;team/alice;created'] }),
+        );
         assert.deepEqual(await userSteps({ username: id, email, attributes }, ofUsers), []);
       }),
       runs,

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { AttributeType, AttributeValue } from '../../shared/kube/resources.ts';
-import { type AttributeChange, canonical, checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
+import type { AttributeChange } from '../../shared/lldap/api.ts';
+import { canonical, checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
 import { told } from './examples.ts';
 
 const DEFINITIONS: Definitions = new Map([
@@ -228,9 +229,9 @@ describe('shared/reconcile/attributes', () => {
   });
 
   describe('of what lldap has, only what differs is written', () => {
-    const none: AttributeChange = { insertAttributes: [], removeAttributes: [] };
-    const insert = (name: string, value: string[]): AttributeChange => ({ insertAttributes: [{ name, value }], removeAttributes: [] });
-    const remove = (name: string): AttributeChange => ({ insertAttributes: [], removeAttributes: [name] });
+    const none: AttributeChange = {};
+    const insert = (name: string, value: string[]): AttributeChange => ({ insertAttributes: [{ name, value }] });
+    const remove = (name: string): AttributeChange => ({ removeAttributes: [name] });
     const cases: Record<string, [AttributeValue[], AttributeValue[], AttributeChange]> = {
       'nothing for equal values': [[{ name: 'nick', value: ['Al'] }], [{ name: 'nick', value: ['Al'] }], none],
       'nothing for a name in another case': [[{ name: 'NICK', value: ['Al'] }], [{ name: 'nick', value: ['Al'] }], none],
@@ -273,7 +274,7 @@ describe('shared/reconcile/attributes', () => {
       fc.assert(
         fc.property(attributes, attributes, (desired, observed) => {
           if (checkAttributes(desired, DEFINITIONS)) return;
-          const { insertAttributes, removeAttributes } = diffAttributes(desired, observed, DEFINITIONS);
+          const { insertAttributes = [], removeAttributes = [] } = diffAttributes(desired, observed, DEFINITIONS);
           const written = [...removeAttributes, ...insertAttributes.map(({ name }) => name)];
           const after = [...observed.filter(({ name }) => !written.includes(name)), ...insertAttributes];
           assert.deepEqual(diffAttributes(desired, after, DEFINITIONS), none);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { creation, markText, type Observed, plan, planDeletion, type Step } from '../../functions/user/plan.ts';
+import { creation, type Observed, plan, planDeletion, type Step } from '../../functions/user/plan.ts';
 import type { LldapUser, LldapUserSpec } from '../../shared/kube/resources.ts';
 import type { AccountChange, LldapAccount } from '../../shared/lldap/api.ts';
 import { notReady } from '../../shared/reconcile/failure.ts';
 import type { PasswordKey } from '../../shared/reconcile/password.ts';
-import type { Owner } from '../../shared/reconcile/standing.ts';
+import { markFor, type Owner } from '../../shared/reconcile/standing.ts';
 import { account, definition, groupAccount, policy, told, user } from './examples.ts';
 
 const OURS: Owner = { who: 'self', origin: 'created', marked: true };
@@ -39,8 +39,8 @@ function stepsOf(example: Example): Step[] {
 describe('functions/user/plan', () => {
   describe('a user that lldap does not have', () => {
     it('is created with its mark, by the one call that creates it', () => {
-      assert.deepEqual(stepsOf({}), [{ do: 'create', origin: 'created' }]);
-      assert.deepEqual(creation(user({ spec: { username: 'Alice' } }).spec, markText(user(), 'created', policy())), {
+      assert.deepEqual(stepsOf({}), [{ do: 'create' }]);
+      assert.deepEqual(creation(user({ spec: { username: 'Alice' } }).spec, markFor(user(), 'created', policy())), {
         id: 'alice',
         email: 'alice@example.com',
         attributes: [MARK],
@@ -48,14 +48,14 @@ describe('functions/user/plan', () => {
     });
 
     it('gets its password last', () => {
-      assert.deepEqual(stepsOf({ resource: user(), observed: { password } }), [{ do: 'create', origin: 'created' }, SET]);
+      assert.deepEqual(stepsOf({ resource: user(), observed: { password } }), [{ do: 'create' }, SET]);
     });
 
     it('is created though its password has to be waited for', () => {
       const why = notReady('SecretNotFound', 'The Secret alice does not exist.');
       const made = planned({ resource: user(), observed: { password: { state: { ok: false, why }, key: KEY } } });
       assert.ok('steps' in made);
-      assert.deepEqual([made.steps, made.unmet], [[{ do: 'create', origin: 'created' }], why]);
+      assert.deepEqual([made.steps, made.unmet], [[{ do: 'create' }], why]);
       assert.equal(made.findings?.PasswordSynced?.reason, 'SecretNotFound');
     });
 
@@ -71,14 +71,14 @@ describe('functions/user/plan', () => {
           { name: 'nick', value: [''] },
         ],
       };
-      assert.deepEqual(creation(spec, MARK.value[0] ?? ''), {
+      assert.deepEqual(creation(spec, MARK), {
         id: 'alice',
         email: 'alice@example.com',
         displayName: 'Alice A.',
         firstName: 'Alice',
         attributes: [{ name: 'shoe-size', value: ['042'] }, MARK],
       });
-      assert.equal(creation({ ...spec, lastName: 'Ames' }, '').lastName, 'Ames');
+      assert.equal(creation({ ...spec, lastName: 'Ames' }, MARK).lastName, 'Ames');
     });
 
     it('is not created with values that lldap would refuse', () => {
@@ -123,7 +123,7 @@ describe('functions/user/plan', () => {
     for (const [name, [spec, found, change]] of Object.entries(changes)) {
       it(`is updated where it differs: ${name}`, () => {
         const resource = user({ spec: { ...NO_PASSWORD, ...spec } });
-        assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS } }), [{ do: 'update', change, origin: 'created' }]);
+        assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS } }), [{ do: 'update', change }]);
       });
     }
 
@@ -151,15 +151,13 @@ describe('functions/user/plan', () => {
       const resource = user({ spec: { ...NO_PASSWORD, displayName: 'B', attributes: [{ name: 'nick', value: ['Ally'] }] } });
       const observed = { account: has, owner: { ...OURS, marked: false } };
       const insertAttributes = [{ name: 'nick', value: ['Ally'] }, MARK];
-      assert.deepEqual(stepsOf({ resource, observed }), [
-        { do: 'update', change: { displayName: 'B', insertAttributes }, origin: 'created' },
-      ]);
+      assert.deepEqual(stepsOf({ resource, observed }), [{ do: 'update', change: { displayName: 'B', insertAttributes } }]);
     });
 
     it('gets its password last', () => {
       const resource = user({ spec: { displayName: 'B' } });
       const steps = stepsOf({ resource, observed: { account: account(), owner: OURS, password } });
-      assert.deepEqual(steps, [{ do: 'update', change: { displayName: 'B' }, origin: 'created' }, SET]);
+      assert.deepEqual(steps, [{ do: 'update', change: { displayName: 'B' } }, SET]);
     });
 
     it('of nobody is adopted by a privileged namespace, and marked as adopted', () => {
@@ -167,7 +165,7 @@ describe('functions/user/plan', () => {
       const made = planned({ resource, observed: { account: account(), owner: NOBODYS } });
       assert.ok('steps' in made);
       const mark = { name: 'k8s-owner', value: ['v2;main;admins/alice;adopted;uid-admins-alice'] };
-      assert.deepEqual(made.steps, [{ do: 'update', change: { insertAttributes: [mark] }, origin: 'adopted' }]);
+      assert.deepEqual(made.steps, [{ do: 'update', change: { insertAttributes: [mark] } }]);
       assert.deepEqual(made.keep, { uuid: 'uuid-alice', origin: 'adopted' });
     });
 
@@ -230,7 +228,7 @@ describe('functions/user/plan', () => {
       const found = account({ email: 'Alice@Example.com' });
       const own = { id: 'alice', owner: 'LldapUser team/alice' };
       assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS, emailHolder: own } }), [
-        { do: 'update', change: { email: 'alice@example.com' }, origin: 'created' },
+        { do: 'update', change: { email: 'alice@example.com' } },
       ]);
     });
   });
@@ -240,7 +238,7 @@ describe('functions/user/plan', () => {
     const resource = user({ spec: { ...NO_PASSWORD, email: 'alice@example.com' } });
     const emailHolder = { id: 'bob', owner: 'managed by no resource' };
     assert.deepEqual(stepsOf({ resource, observed: { account: found, owner: OURS, emailHolder } }), [
-      { do: 'update', change: { email: 'alice@example.com' }, origin: 'created' },
+      { do: 'update', change: { email: 'alice@example.com' } },
     ]);
   });
 

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { type Context, context, type SpanKind as Kind, metrics, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import { type Backend, COUNTERS, type Counter, GAUGES, type Gauge, type SpanOptions } from './backend.ts';
@@ -86,13 +87,8 @@ async function flush(provider: object): Promise<void> {
 
 /** A collector that is down delays an answer, and never fails it. */
 async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([work.then(ignore, ignore), late]).finally(() => clearTimeout(timer));
-}
-
-function ignore(): void {
+  const done = new AbortController();
   // The SDK reports a failed export by itself, through its diagnostic log.
+  await Promise.race([Promise.allSettled([work]), setTimeout(ms, undefined, { signal: done.signal })]);
+  done.abort();
 }

@@ -2,7 +2,7 @@ import type { AttributeValue, LldapGroup } from '../../shared/kube/resources.ts'
 import type { GroupChange, LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { VIRTUAL_LABEL } from '../../shared/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
-import { type Failure, invalid, taken } from '../../shared/reconcile/failure.ts';
+import { Failure, invalid, taken } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
 import { isBuiltInGroup } from '../../shared/reconcile/names.ts';
 import { markFor, type Owner, standing } from '../../shared/reconcile/standing.ts';
@@ -37,7 +37,7 @@ export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Ob
   if (!group || !owner) return { steps: [{ do: 'create' }] };
 
   const stand = standing(owner, `group ${group.displayName}`, resource.metadata.namespace, resource.kind, policy);
-  if (stand.may === 'not') return { refused: stand.why };
+  if (stand instanceof Failure) return { refused: stand };
   const refused = isBuiltInGroup(group.displayName) ? builtIn(group.displayName, resource) : nameTaken(resource, observed);
   if (refused) return { refused };
   const change = differences(resource, group, definitions, stand.marked ? undefined : markFor(resource, stand.origin, policy));

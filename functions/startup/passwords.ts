@@ -3,6 +3,7 @@ import type { Kube } from '../../shared/kube/client.ts';
 import type { LldapUser } from '../../shared/kube/resources.ts';
 import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { isReady } from '../../shared/reconcile/decide.ts';
+import { Failure } from '../../shared/reconcile/failure.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
 import {
   isPasswordManaged,
@@ -49,7 +50,7 @@ export async function findRotated(io: Io, policy: Policy, key: PasswordKey, user
       await io.clock.sleep(READ_EVERY_MS);
     }
     const state = passwordFrom(secrets.get(id), { ...ref, namespace: user.metadata.namespace }, policy);
-    if (!state.ok || !sameHash(user.status?.passwordHash, passwordHash(key, uuid, state.password))) rotated.push(user);
+    if (state instanceof Failure || !sameHash(user.status?.passwordHash, passwordHash(key, uuid, state.password))) rotated.push(user);
   }
   return rotated;
 }

@@ -83,15 +83,14 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
   };
   const { http, ldap } = await reach(io, config, summary, part);
   const policy = await io.policy();
-  const inventory: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
   const rights = 'the rights of the ServiceAccount lldap-operator-startup';
-  const listed = await part(rights, async () => {
-    inventory.LldapUser = await io.lookup.all('LldapUser');
-    inventory.LldapGroup = await io.lookup.all('LldapGroup');
-    inventory.LldapMembership = await io.lookup.all('LldapMembership');
-    inventory.LldapAttributeSchema = await io.lookup.all('LldapAttributeSchema');
-    return true;
-  });
+  const listed = await part<Inventory>(rights, async () => ({
+    LldapUser: await io.lookup.all('LldapUser'),
+    LldapGroup: await io.lookup.all('LldapGroup'),
+    LldapMembership: await io.lookup.all('LldapMembership'),
+    LldapAttributeSchema: await io.lookup.all('LldapAttributeSchema'),
+  }));
+  const inventory = listed ?? { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
   summary.resources = Object.values(inventory).reduce((sum, list) => sum + list.length, 0);
   if (http) {
     await part('the rights of the operator’s account in lldap', async () => {
@@ -102,7 +101,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
   }
   if (listed) await sweep(io, config, modes, { inventory, policy, summary, part });
   if (listed) measureInventory(inventory, io.clock.now());
-  measureRun({ ok: summary.ok, reachable: http === true && ldap === true, now: io.clock.now() });
+  measureRun({ ok: summary.ok, reachable: http && ldap, now: io.clock.now() });
   const rival = findRival(inventory);
   if (rival) summary.warnings.push(rival);
   if (!summary.ok) await tell(io, policy.operatorNamespace, { reason: 'StartupFailed', sentences: summary.problems });
@@ -158,24 +157,20 @@ async function keepMarks(io: Io, summary: Summary): Promise<void> {
 }
 
 /** Whether lldap can be reached; a malformed address is one problem, which names its setting itself. */
-async function reach(io: Io, { lldapProblem }: Config, summary: Summary, part: Part): Promise<{ http?: true; ldap?: true }> {
+async function reach(io: Io, { lldapProblem }: Config, summary: Summary, part: Part): Promise<{ http: boolean; ldap: boolean }> {
   if (lldapProblem) {
     summary.ok = false;
     summary.problems.push(lldapProblem);
-    return {};
+    return { http: false, ldap: false };
   }
-  const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check().then(yes));
-  const ldap = await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check().then(yes));
-  return { ...(http && { http }), ...(ldap && { ldap }) };
+  const http = await part('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check().then(() => true));
+  const ldap = await part('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check().then(() => true));
+  return { http: http === true, ldap: ldap === true };
 }
 
 function alteredMark(target: AttributeTarget): string {
   const whose = `${target.toLowerCase()}s`;
   return `The attribute ${MARK_ATTRIBUTE} of ${whose} is not defined in lldap as the operator defines it: one text, not visible, not editable. Otherwise people may claim what is another's: delete the definition there, and startup makes it and all marks anew.`;
-}
-
-function yes(): true {
-  return true;
 }
 
 function everything(inventory: Inventory, operatorNamespace: string): ResourceOf[KindName][] {

@@ -58,7 +58,8 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
       if (!isPasswordManaged(spec)) return true;
       const state = await readPassword(work);
       const uuid = work.draft.uuid;
-      return state.ok && uuid !== undefined && sameHash(work.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));
+      if (state instanceof Failure || uuid === undefined) return false;
+      return sameHash(work.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));
     },
     hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
     depend: findDefinitions,
@@ -112,10 +113,7 @@ async function findEmailHolder({ io, resource }: UserWork): Promise<Observed['em
 async function readPassword({ io, resource, policy }: UserWork): Promise<PasswordState> {
   const ref = resource.spec.passwordSecretRef;
   if (!ref)
-    return {
-      ok: false,
-      why: invalid('InvalidValue', 'spec.passwordSecretRef is missing; name a Secret and its key, or set passwordPolicy to Ignore.'),
-    };
+    return invalid('InvalidValue', 'spec.passwordSecretRef is missing; name a Secret and its key, or set passwordPolicy to Ignore.');
   const { namespace } = resource.metadata;
   return passwordFrom(await io.kube.secret(namespace, ref.name), { ...ref, namespace }, policy);
 }

@@ -1,9 +1,10 @@
 import type { LldapAccount } from '../../shared/lldap/api.ts';
 import { INSTANCE_LABEL } from '../../shared/names.ts';
-import type { Failure } from '../../shared/reconcile/failure.ts';
+import { Failure } from '../../shared/reconcile/failure.ts';
 import type { PlanInput } from '../../shared/reconcile/kind.ts';
 import { attribute } from '../../shared/reconcile/mark.ts';
 import { isHashBy, type PasswordKey, type PasswordState, passwordHash, sameHash } from '../../shared/reconcile/password.ts';
+import { REASONS } from '../../shared/reconcile/reasons.ts';
 import type { Finding } from '../../shared/reconcile/status.ts';
 
 /** The Secret's password, and the key of its hash. */
@@ -41,7 +42,7 @@ export function decidePassword(
 ): { steps: PasswordStep[]; unmet?: Failure } {
   if (!password) return { steps: [] };
   const { state, key } = password;
-  if (!state.ok) return { steps: [], unmet: state.why };
+  if (state instanceof Failure) return { steps: [], unmet: state };
   const set: PasswordStep = { do: 'setPassword', password: state.password, key };
   if (!account || !everSet(account)) return { steps: [set] };
   if (resource.spec.passwordPolicy === 'InitialOnly') return { steps: [] };
@@ -55,18 +56,14 @@ export function decidePassword(
 export function passwordFinding(policy: string | undefined, password: PasswordObserved | undefined): Finding {
   if (policy === 'Ignore')
     return { status: 'Unknown', reason: 'PasswordNotManaged', message: 'passwordPolicy is Ignore: the password is left to others.' };
-  if (password && !password.state.ok) return { status: 'False', reason: password.state.why.reason, message: password.state.why.message };
+  const state = password?.state;
+  if (state instanceof Failure) return { status: 'False', reason: state.reason, message: state.message };
   // The pass that sets it says the same as all that come later, or the next one would have something to write.
-  if (policy === 'InitialOnly' || !password?.state.ok)
-    return {
-      status: 'True',
-      reason: 'PasswordInitialOnly',
-      message: 'A password was set once; passwordPolicy InitialOnly leaves it as it is.',
-    };
+  if (policy === 'InitialOnly' || !state) return { status: 'True', reason: 'PasswordInitialOnly', message: REASONS.PasswordInitialOnly };
   const hints = [
     // As files have it that an editor or `echo` made.
-    /[\r\n]$/.test(password.state.password) && 'It ends with a line break, which counts: take it out of the Secret if it is not meant.',
-    !password.state.watched && `The Secret has no label ${INSTANCE_LABEL}, so a change of it is noticed by the next sweep, not at once.`,
+    /[\r\n]$/.test(state.password) && 'It ends with a line break, which counts: take it out of the Secret if it is not meant.',
+    !state.watched && `The Secret has no label ${INSTANCE_LABEL}, so a change of it is noticed by the next sweep, not at once.`,
   ];
   return { status: 'True', reason: 'PasswordSynced', message: ["lldap has the Secret's password.", ...hints.filter(Boolean)].join(' ') };
 }

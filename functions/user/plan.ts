@@ -1,7 +1,7 @@
 import type { AttributeValue, LldapUser, LldapUserSpec } from '../../shared/kube/resources.ts';
 import type { AccountChange, LldapAccount } from '../../shared/lldap/api.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
-import { type Failure, taken } from '../../shared/reconcile/failure.ts';
+import { Failure, taken } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
 import { attribute } from '../../shared/reconcile/mark.ts';
 import { foldId } from '../../shared/reconcile/names.ts';
@@ -33,15 +33,12 @@ export function plan(input: PlanInput<'LldapUser'>, observed: Observed): Plan<St
   const { account, owner } = observed;
   const wrong = checkAttributes(resource.spec.attributes, observed.definitions) ?? emailTaken(resource, observed);
   if (wrong) return { refused: wrong };
-  const password = decidePassword(input, observed);
-  const rest = {
-    ...password,
-    findings: { PasswordSynced: passwordFinding(resource.spec.passwordPolicy, observed.password) },
-  };
+  const findings = { PasswordSynced: passwordFinding(resource.spec.passwordPolicy, observed.password) };
+  const rest = { ...decidePassword(input, observed), findings };
   if (!account || !owner) return { ...rest, steps: [{ do: 'create' }, ...rest.steps] };
 
   const stand = standing(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
-  if (stand.may === 'not') return { refused: stand.why };
+  if (stand instanceof Failure) return { refused: stand };
   const change = differences(resource, account, observed.definitions, stand.marked ? undefined : markFor(resource, stand.origin, policy));
   const update: Step[] = change ? [{ do: 'update', change }] : [];
   const steps = [...update, ...rest.steps];

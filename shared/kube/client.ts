@@ -45,73 +45,65 @@ export interface Kube {
 const PAGE = 500;
 /** A list that takes longer than etcd keeps its version is begun anew; three times is bad luck, more is no way to end. */
 const MAX_RESTARTS = 3;
-const APPLY = 'application/apply-patch+yaml';
 
 export function createKube(connection: Connection = connect()): Kube {
-  const patchFinalizers = async (kind: KindName, resource: ResourceOf[KindName], operations: unknown[]): Promise<unknown> =>
+  const patchFinalizers = async ({ kind, metadata }: ResourceOf[KindName], operations: unknown[]): Promise<unknown> =>
     connection
       .request({
         method: 'PATCH',
-        path: `${pathOf(kind, resource.metadata.namespace, resource.metadata.name)}?fieldManager=${FIELD_MANAGER}`,
+        path: `${pathOf(kind, metadata.namespace, metadata.name)}?fieldManager=${FIELD_MANAGER}`,
         contentType: 'application/json-patch+json',
-        body: [{ op: 'test', path: '/metadata/resourceVersion', value: resource.metadata.resourceVersion }, ...operations],
+        body: [{ op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion }, ...operations],
       })
       .catch((error: unknown) => {
         // A failed `test` is answered 422 by the API server: the same thing as a conflict.
         throw error instanceof KubeError && error.status === 422 ? new KubeError(409, error.message, 'Conflict') : error;
       });
+  const applyAt = (path: string, object: object): Promise<unknown> =>
+    connection.request({
+      method: 'PATCH',
+      path: `${path}?fieldManager=${FIELD_MANAGER}&force=true`,
+      contentType: 'application/apply-patch+yaml',
+      body: { apiVersion: API_VERSION, ...object },
+    });
 
   return {
     namespace: () => connection.namespace(),
-    get: (kind, namespace, name) => found(connection.request({ method: 'GET', path: pathOf(kind, namespace, name) })),
+    get: (kind, namespace, name) =>
+      undefinedIf(({ gone }) => gone, connection.request({ method: 'GET', path: pathOf(kind, namespace, name) })),
     list: (kind, selection = {}) => listAll(connection, collection(kind, selection.namespace), selection),
     async addFinalizer(resource) {
       const finalizers = resource.metadata.finalizers;
       const operation = finalizers
         ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }
         : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] };
-      return (await patchFinalizers(resource.kind, resource, [operation])) as typeof resource;
+      return (await patchFinalizers(resource, [operation])) as typeof resource;
     },
     async removeFinalizer(resource) {
       const index = resource.metadata.finalizers?.indexOf(FINALIZER) ?? -1;
       if (index < 0) return;
       const path = `/metadata/finalizers/${index}`;
-      await patchFinalizers(resource.kind, resource, [
+      await patchFinalizers(resource, [
         { op: 'test', path, value: FINALIZER },
         { op: 'remove', path },
       ]);
     },
     async applyStatus(resource, status) {
       const { name, namespace, uid, resourceVersion } = resource.metadata;
-      const body = { apiVersion: API_VERSION, kind: resource.kind, metadata: { name, namespace, uid, resourceVersion }, status };
-      return (await connection.request({
-        method: 'PATCH',
-        path: `${pathOf(resource.kind, namespace, name)}/status?fieldManager=${FIELD_MANAGER}&force=true`,
-        contentType: APPLY,
-        body,
-      })) as typeof resource;
+      const object = { kind: resource.kind, metadata: { name, namespace, uid, resourceVersion }, status };
+      return (await applyAt(`${pathOf(resource.kind, namespace, name)}/status`, object)) as typeof resource;
     },
     async apply(kind, namespace, name, labels, spec) {
-      return (await connection.request({
-        method: 'PATCH',
-        path: `${pathOf(kind, namespace, name)}?fieldManager=${FIELD_MANAGER}&force=true`,
-        contentType: APPLY,
-        body: { apiVersion: API_VERSION, kind, metadata: { name, namespace, labels }, spec },
-      })) as ResourceOf[typeof kind];
+      const object = { kind, metadata: { name, namespace, labels }, spec };
+      return (await applyAt(pathOf(kind, namespace, name), object)) as ResourceOf[typeof kind];
     },
-    secret: (namespace, name) => found(connection.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/secrets/${name}` })),
+    secret: (namespace, name) =>
+      undefinedIf(({ gone }) => gone, connection.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/secrets/${name}` })),
     secrets: (labels, namespace) => listAll(connection, `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}secrets`, { labels }),
-    async createSecret(namespace, name, labels, data) {
-      try {
-        return (await connection.request({
-          method: 'POST',
-          path: `/api/v1/namespaces/${namespace}/secrets`,
-          body: { apiVersion: 'v1', kind: 'Secret', metadata: { name, labels }, data, type: 'Opaque' },
-        })) as Secret;
-      } catch (error) {
-        if (error instanceof KubeError && error.reason === 'AlreadyExists') return undefined;
-        throw error;
-      }
+    createSecret(namespace, name, labels, data) {
+      const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name, labels }, data, type: 'Opaque' };
+      const created = connection.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/secrets`, body });
+      return undefinedIf(({ reason }) => reason === 'AlreadyExists', created);
     },
     async createEvent(event) {
       await connection.request({
@@ -132,11 +124,11 @@ function pathOf(kind: KindName, namespace: string, name: string): string {
   return `${collection(kind, namespace)}/${name}`;
 }
 
-async function found<T>(answer: Promise<unknown>): Promise<T | undefined> {
+async function undefinedIf<T>(isNone: (error: KubeError) => boolean, answer: Promise<unknown>): Promise<T | undefined> {
   try {
     return (await answer) as T;
   } catch (error) {
-    if (error instanceof KubeError && error.gone) return undefined;
+    if (error instanceof KubeError && isNone(error)) return undefined;
     throw error;
   }
 }
@@ -145,12 +137,8 @@ async function listAll<T>(connection: Connection, path: string, { fields, labels
   let items: T[] = [];
   let restarts = 0;
   const query = new URLSearchParams();
-  if (fields) query.set('fieldSelector', selector(fields, escapeField));
-  if (labels)
-    query.set(
-      'labelSelector',
-      selector(labels, (value) => value),
-    );
+  if (fields) query.set('fieldSelector', selector(fields));
+  if (labels) query.set('labelSelector', selector(labels));
   for (let limit = PAGE; ; ) {
     query.set('limit', String(limit));
     const page = await pageOf<T>(connection, `${path}?${query}`, { limit, mayRestart: query.has('continue') && restarts < MAX_RESTARTS });
@@ -187,13 +175,8 @@ async function pageOf<T>(
   }
 }
 
-function selector(terms: Record<string, string>, encode: (value: string) => string): string {
-  return Object.entries(terms)
-    .map(([name, value]) => `${name}=${encode(value)}`)
-    .join(',');
-}
-
-/** A field selector's value: these three separate its terms. */
-function escapeField(value: string): string {
-  return value.replace(/[\\,=]/g, (c) => `\\${c}`);
+/** Three characters separate the terms; a field's value may hold them, a label's cannot. */
+function selector(terms: Record<string, string>): string {
+  const escaped = Object.entries(terms).map(([name, value]) => `${name}=${value.replace(/[\\,=]/g, (c) => `\\${c}`)}`);
+  return escaped.join(',');
 }

@@ -1,7 +1,7 @@
 import type { Attributes } from '../backend.ts';
 import { once } from '../concurrency.ts';
 import { traceHeaders } from '../events/trace.ts';
-import { createHttp, type Http, type HttpAnswer, HttpError } from '../http.ts';
+import { createHttp, type Http, type HttpAnswer, HttpError, parseJson } from '../http.ts';
 import { inSpan } from '../telemetry.ts';
 import { KubeError, TOO_LARGE } from './errors.ts';
 
@@ -95,7 +95,7 @@ function attributesOf(method: string, path: string): Attributes {
 }
 
 function read(answer: HttpAnswer): unknown {
-  const body = parse(answer.text);
+  const body = parseJson(answer.text);
   if (answer.status >= 200 && answer.status < 300) return body;
   const { message, reason } = (body ?? {}) as { message?: unknown; reason?: unknown };
   throw new KubeError(
@@ -112,12 +112,4 @@ function read(answer: HttpAnswer): unknown {
 function toJson(body: unknown): string {
   const json = JSON.stringify(body, (_key, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value));
   return json.replace(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

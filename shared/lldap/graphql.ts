@@ -1,11 +1,11 @@
 import type { SpanOptions } from '../backend.ts';
-import { type Http, type HttpAnswer, HttpError } from '../http.ts';
+import { type Http, parseJson } from '../http.ts';
 import type { Log } from '../log.ts';
 import { count, inSpan } from '../telemetry.ts';
 import { LldapError } from './api.ts';
-import { answerError, networkError, statusError, textError } from './errors.ts';
+import { answerError, statusError, textError } from './errors.ts';
 import type { Operation } from './operations.ts';
-import { parsed, type Session } from './session.ts';
+import { ask, type Session } from './session.ts';
 import { isErrorAnswer } from './validate.ts';
 
 /** Carries out one operation; throws {@link LldapError}. */
@@ -74,26 +74,14 @@ async function request<Result>(
   variables: Record<string, unknown>,
   token: string,
 ): Promise<Result> {
-  const answer = await post(http, JSON.stringify({ operationName: operation.name, query: operation.document, variables }), token);
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ operationName: operation.name, query: operation.document, variables });
+  const answer = await ask(http, { method: 'POST', url: '/api/graphql', headers, body });
   if (answer.status !== 200) throw statusError(answer.status);
-  const data = parsed(answer.text);
+  const data = parseJson(answer.text);
   if (isErrorAnswer(data)) throw textError(data.errors[0].message, [token, ...textsOf(variables)]);
   if (!operation.validate(data)) throw answerError(`${operation.name} brought no result`);
   return data.data.result;
-}
-
-async function post(http: Http, body: string, token: string): Promise<HttpAnswer> {
-  try {
-    return await http.request({
-      method: 'POST',
-      url: '/api/graphql',
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body,
-    });
-  } catch (error) {
-    if (error instanceof HttpError) throw networkError(error);
-    throw error;
-  }
 }
 
 /** Every text in a request's variables. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { type Http, type HttpAnswer, HttpError, type HttpRequest } from '../http.ts';
+import { type Http, type HttpAnswer, HttpError, type HttpRequest, parseJson } from '../http.ts';
 import type { Log } from '../log.ts';
 import { LldapError } from './api.ts';
 import { answerError, networkError, statusError } from './errors.ts';
@@ -74,7 +74,7 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
     });
     if (answer.status === 401) refused = { credentials: mine, until: clock.monotonic() + REFUSED_FOR_MS };
     if (answer.status !== 200) throw statusError(answer.status);
-    const data = parsed(answer.text);
+    const data = parseJson(answer.text);
     if (!isLoginAnswer(data)) throw answerError('no token came back from the login');
     refused = undefined;
     refreshToken = data.refreshToken;
@@ -86,7 +86,7 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
     const answer = await ask(http, { method: 'GET', url: '/auth/refresh', headers: { 'refresh-token': current } });
     if (answer.status === 401) return undefined;
     if (answer.status !== 200) throw statusError(answer.status);
-    const data = parsed(answer.text);
+    const data = parseJson(answer.text);
     if (!isRefreshAnswer(data)) throw answerError('no token came back from the refresh');
     return remember(data.token);
   };
@@ -134,7 +134,8 @@ export async function readCredentials(credentials: () => Promise<Credentials>): 
   }
 }
 
-async function ask(http: Http, request: HttpRequest): Promise<HttpAnswer> {
+/** Throws {@link LldapError}. */
+export async function ask(http: Http, request: HttpRequest): Promise<HttpAnswer> {
   try {
     return await http.request(request);
   } catch (error) {
@@ -143,18 +144,9 @@ async function ask(http: Http, request: HttpRequest): Promise<HttpAnswer> {
   }
 }
 
-/** Undefined for what is not JSON: no validator accepts it. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** The claims of a token, read without checking its signature: only lldap can, and only lldap needs to. */
 function readClaims(jwt: string): { exp: number; iat: number; groups: string[] } | undefined {
-  const claims = parsed(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
+  const claims = parseJson(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
   return isClaims(claims) ? claims : undefined;
 }
 

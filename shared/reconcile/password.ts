@@ -47,7 +47,7 @@ export function isPasswordManaged({ passwordPolicy = 'Manage' }: LldapUserSpec):
 }
 
 /** A password from a Secret, or why there is none. */
-export type PasswordState = { ok: true; password: string; watched: boolean } | { ok: false; why: Failure };
+export type PasswordState = { password: string; watched: boolean } | Failure;
 
 /** lldap drops the connection on 60,000 bytes and accepts everything below, the empty password too. */
 const MAX_BYTES = 10_000;
@@ -62,29 +62,24 @@ export function passwordFrom(
   { namespace, name, key }: { namespace: string; name: string; key: string },
   { instance, passwordMinLength }: Pick<Policy, 'instance' | 'passwordMinLength'>,
 ): PasswordState {
-  const no = (why: Failure): PasswordState => ({ ok: false, why });
   if (!secret)
-    return no(
-      notReady(
-        'SecretNotFound',
-        `The Secret ${name} does not exist in the namespace ${namespace}; create it there with the key ${key}, and with the label ${INSTANCE_LABEL}: ${instance} so that it is noticed at once.`,
-      ),
+    return notReady(
+      'SecretNotFound',
+      `The Secret ${name} does not exist in the namespace ${namespace}; create it there with the key ${key}, and with the label ${INSTANCE_LABEL}: ${instance} so that it is noticed at once.`,
     );
   // A key may have any name, also that of something that every object has.
   const data = Object.hasOwn(secret.data ?? {}, key) ? secret.data?.[key] : undefined;
   if (data === undefined)
-    return no(
-      notReady(
-        'SecretKeyMissing',
-        `The Secret ${name} in the namespace ${namespace} has no key ${key}; add it, or correct spec.passwordSecretRef.key.`,
-      ),
+    return notReady(
+      'SecretKeyMissing',
+      `The Secret ${name} in the namespace ${namespace} has no key ${key}; add it, or correct spec.passwordSecretRef.key.`,
     );
   const bytes = Buffer.from(data, 'base64');
   const where = `The password in the Secret ${name}, key ${key},`;
-  if (bytes.length > MAX_BYTES) return no(invalid('InvalidValue', `${where} is longer than ${MAX_BYTES} bytes; use a shorter one.`));
-  if (!isUtf8(bytes)) return no(invalid('InvalidValue', `${where} is not UTF-8 text; use one that is.`));
+  if (bytes.length > MAX_BYTES) return invalid('InvalidValue', `${where} is longer than ${MAX_BYTES} bytes; use a shorter one.`);
+  if (!isUtf8(bytes)) return invalid('InvalidValue', `${where} is not UTF-8 text; use one that is.`);
   const password = bytes.toString();
   if ([...password].length < passwordMinLength)
-    return no(invalid('PasswordTooShort', `${where} has fewer than ${passwordMinLength} characters; use a longer one.`));
-  return { ok: true, password, watched: secret.metadata.labels?.[INSTANCE_LABEL] === instance };
+    return invalid('PasswordTooShort', `${where} has fewer than ${passwordMinLength} characters; use a longer one.`);
+  return { password, watched: secret.metadata.labels?.[INSTANCE_LABEL] === instance };
 }

@@ -81,8 +81,8 @@ export function ownerByRecord(input: { self: Owning; object: OwnedObject; record
   return { who: 'self', origin: self.status?.origin ?? 'adopted', marked: false };
 }
 
-/** May this resource act on the object, and with what mark? */
-export type Standing = { may: 'act'; origin: Origin; marked: boolean } | { may: 'not'; why: Failure };
+/** With what mark a resource may act on an object, or why it may not. */
+type Standing = { origin: Origin; marked: boolean } | Failure;
 
 /**
  * The rules of ownership, for an object that exists.
@@ -98,35 +98,26 @@ export type Standing = { may: 'act'; origin: Origin; marked: boolean } | { may: 
 export function standing(owner: Owner, what: string, namespace: string, kind: string, policy: Policy): Standing {
   switch (owner.who) {
     case 'self':
-      return { may: 'act', origin: owner.origin, marked: owner.marked };
+      return { origin: owner.origin, marked: owner.marked };
     case 'other':
-      return {
-        may: 'not',
-        why: taken(
-          'Conflict',
-          `The ${what} in lldap belongs to the ${kind} ${owner.ref}; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.`,
-        ),
-      };
+      return taken(
+        'Conflict',
+        `The ${what} in lldap belongs to the ${kind} ${owner.ref}; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.`,
+      );
     case 'foreign':
-      return {
-        may: 'not',
-        why: invalid(
-          'NotOurs',
-          `The ${what} in lldap belongs to the operator installation of instance "${owner.instance}"; use another name.`,
-        ),
-      };
+      return invalid(
+        'NotOurs',
+        `The ${what} in lldap belongs to the operator installation of instance "${owner.instance}"; use another name.`,
+      );
     case 'nobody':
       if (policy.adoption === 'all' || isPrivileged(policy, namespace) || owner.markNamespace === namespace)
-        return { may: 'act', origin: owner.markNamespace === namespace ? (owner.origin ?? 'adopted') : 'adopted', marked: false };
-      return {
-        may: 'not',
-        why: invalid(
-          'NotOurs',
-          owner.markNamespace === undefined
-            ? `The ${what} is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.`
-            : `The ${what} was left in lldap by a resource of the namespace ${owner.markNamespace}; to take it over, declare it there or in a privileged namespace, or use another name.`,
-        ),
-      };
+        return { origin: owner.markNamespace === namespace ? (owner.origin ?? 'adopted') : 'adopted', marked: false };
+      return invalid(
+        'NotOurs',
+        owner.markNamespace === undefined
+          ? `The ${what} is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.`
+          : `The ${what} was left in lldap by a resource of the namespace ${owner.markNamespace}; to take it over, declare it there or in a privileged namespace, or use another name.`,
+      );
   }
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
 import type { Secret } from '../../shared/kube/objects.ts';
 import { INSTANCE_LABEL } from '../../shared/names.ts';
+import { Failure } from '../../shared/reconcile/failure.ts';
 import { isHashBy, type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/reconcile/password.ts';
 import { told } from './examples.ts';
 
@@ -102,14 +103,13 @@ describe('shared/reconcile/password', () => {
     for (const [name, password] of Object.entries(passwords)) {
       it(`${name} is taken as it is`, () => {
         const state = passwordFrom(secret({ password: base64(password) }, WATCHED), REF, RULES);
-        assert.deepEqual(state, { ok: true, password, watched: true });
+        assert.deepEqual(state, { password, watched: true });
       });
     }
 
     for (const labels of [undefined, {}, { [INSTANCE_LABEL]: 'other' }]) {
       it(`in a Secret with the labels ${JSON.stringify(labels)} does not change at once`, () => {
         assert.deepEqual(passwordFrom(secret({ password: base64('12345678') }, labels), REF, RULES), {
-          ok: true,
           password: '12345678',
           watched: false,
         });
@@ -157,8 +157,8 @@ describe('shared/reconcile/password', () => {
     for (const [name, [from, failure]] of Object.entries(cases)) {
       it(name, () => {
         const state = passwordFrom(from, REF, RULES);
-        assert.ok(!state.ok);
-        assert.deepEqual(told(state.why), failure);
+        assert.ok(state instanceof Failure);
+        assert.deepEqual(told(state), failure);
       });
     }
 
@@ -166,9 +166,9 @@ describe('shared/reconcile/password', () => {
       it(`under the key ${name} is looked for in the Secret alone`, () => {
         const ref = { ...REF, key: name };
         const none = passwordFrom(secret({}), ref, RULES);
-        assert.equal(none.ok ? 'a password' : none.why.reason, 'SecretKeyMissing');
+        assert.equal(none instanceof Failure ? none.reason : 'a password', 'SecretKeyMissing');
         const data = JSON.parse(`{"${name}":"${base64('12345678')}"}`) as Record<string, string>;
-        assert.deepEqual(passwordFrom(secret(data, WATCHED), ref, RULES), { ok: true, password: '12345678', watched: true });
+        assert.deepEqual(passwordFrom(secret(data, WATCHED), ref, RULES), { password: '12345678', watched: true });
       });
     }
   });

@@ -12,7 +12,7 @@ const NOBODYS: Owner = { who: 'nobody' };
 const KEY: PasswordKey = { id: 'key', key: Buffer.alloc(32) };
 const MARK = { name: 'k8s-owner', value: ['v2;main;team/alice;created;uid-team-alice'] };
 const SET: Step = { do: 'setPassword', password: 'correct horse', key: KEY };
-const password: Observed['password'] = { state: { ok: true, password: 'correct horse', watched: true }, key: KEY };
+const password: Observed['password'] = { state: { password: 'correct horse', watched: true }, key: KEY };
 const NO_PASSWORD = { passwordPolicy: 'Ignore' } as const;
 
 interface Example {
@@ -53,7 +53,7 @@ describe('functions/user/plan', () => {
 
     it('is created though its password has to be waited for', () => {
       const why = notReady('SecretNotFound', 'The Secret alice does not exist.');
-      const made = planned({ resource: user(), observed: { password: { state: { ok: false, why }, key: KEY } } });
+      const made = planned({ resource: user(), observed: { password: { state: why, key: KEY } } });
       assert.ok('steps' in made);
       assert.deepEqual([made.steps, made.unmet], [[{ do: 'create' }], why]);
       assert.equal(made.findings?.PasswordSynced?.reason, 'SecretNotFound');

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Credentials } from './lldap/session.ts';
 import { LEVELS, type Level } from './log.ts';
 
 /** What an installation says of itself, from the environment (the ConfigMap `lldap-operator`). */
@@ -10,16 +11,16 @@ export interface Config {
   /** `ldap://` or `ldaps://`. */
   ldapUrl: string;
   /** What is wrong with the two. No error: a function that does not start could not say it in the status of resources. */
-  lldapProblem?: string;
+  lldapProblem?: string | undefined;
   /** Discovered from the directory when not given. */
-  baseDn?: string;
+  baseDn?: string | undefined;
   /** PEM, for both of lldap's addresses. */
-  ca?: string;
+  ca?: string | undefined;
   brokerUrl: string;
   /** A file with the token to post with, where the broker asks who posts. */
-  brokerTokenFile?: string;
+  brokerTokenFile?: string | undefined;
   /** The audience of the token that every caller needs, where callers are asked who they are. */
-  tokenAudience?: string;
+  tokenAudience?: string | undefined;
   /** Besides the operator's own. */
   privilegedNamespaces: string[];
   /** Whose resources are served: those of all namespaces, or of the operator's own only. */
@@ -38,7 +39,7 @@ export interface Config {
   sweepRate: number;
   logLevel: Level;
   /** Where the Secret with `username` and `password` is mounted; functions that do not talk to lldap have none. */
-  credentialsDir?: string;
+  credentialsDir?: string | undefined;
   port: number;
 }
 
@@ -94,25 +95,21 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     throw new ConfigError(
       `LLDAP_INSTANCE is "${instance}": it must be a label's value, up to 63 letters, digits, dashes, dots and underscores that begin and end with a letter or digit.`,
     );
-  const baseDn = optional('LLDAP_BASE_DN');
   const ca = optional('LLDAP_CA');
   if (ca && !ca.includes('-----BEGIN CERTIFICATE-----'))
     throw new ConfigError('LLDAP_CA is not a PEM certificate: it must hold "-----BEGIN CERTIFICATE-----".');
-  const brokerTokenFile = optional('BROKER_TOKEN_FILE');
-  const tokenAudience = optional('TOKEN_AUDIENCE');
-  const credentialsDir = optional('CREDENTIALS_DIR');
   const lldapUrl = lldapAddress('LLDAP_URL', ['http:', 'https:']);
   const ldapUrl = lldapAddress('LLDAP_LDAP_URL', ['ldap:', 'ldaps:']);
   return {
     instance,
     lldapUrl,
     ldapUrl,
-    ...(lldapProblem && { lldapProblem }),
-    ...(baseDn && { baseDn }),
-    ...(ca && { ca }),
+    lldapProblem,
+    baseDn: optional('LLDAP_BASE_DN'),
+    ca,
     brokerUrl: url('BROKER_URL', ['http:', 'https:']),
-    ...(brokerTokenFile && { brokerTokenFile }),
-    ...(tokenAudience && { tokenAudience }),
+    brokerTokenFile: optional('BROKER_TOKEN_FILE'),
+    tokenAudience: optional('TOKEN_AUDIENCE'),
     privilegedNamespaces: (optional('PRIVILEGED_NAMESPACES') ?? '').split(/[\s,]+/).filter(Boolean),
     namespaces: choice('NAMESPACES', ['all', 'own'], 'all'),
     adoption: choice('ADOPTION', ['privileged', 'all'], 'privileged'),
@@ -123,14 +120,9 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     maxHeld: number('MAX_HELD', 1000, 1, 100_000),
     sweepRate: number('SWEEP_EVENTS_PER_SECOND', 50, 1, 10_000),
     logLevel: choice('LOG_LEVEL', LEVELS, 'info'),
-    ...(credentialsDir && { credentialsDir }),
+    credentialsDir: optional('CREDENTIALS_DIR'),
     port: number('PORT', 8080, 0, 65_535),
   };
-}
-
-export interface Credentials {
-  username: string;
-  password: string;
 }
 
 /** Reads the mounted Secret anew, so that a rotated password is used without a restart. */

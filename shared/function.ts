@@ -1,12 +1,13 @@
 import { createAuthentication } from './authentication.ts';
 import { systemClock } from './clock.ts';
-import { type Config, ConfigError, type Credentials, loadConfig, readCredentials } from './config.ts';
+import { type Config, ConfigError, loadConfig, readCredentials } from './config.ts';
 import { type Broker, createBroker } from './events/broker.ts';
 import { createKube } from './kube/client.ts';
 import { connect } from './kube/connection.ts';
 import { LldapError } from './lldap/api.ts';
 import { createLldapClient } from './lldap/client.ts';
 import { createLldapPasswords } from './lldap/passwords.ts';
+import type { Credentials } from './lldap/session.ts';
 import { createLog, type Log } from './log.ts';
 import type { Io } from './reconcile/kind.ts';
 import { createLookup } from './reconcile/lookup.ts';
@@ -59,7 +60,7 @@ export async function runFunction(name: string, routes: (base: Base) => Routes |
 
 function createIo({ config, log, broker }: Base, initial: Credentials): Io {
   let login = foldId(initial.username);
-  const { lldapProblem } = config;
+  const { lldapProblem, ca } = config;
   if (lldapProblem) log.error('lldap cannot be asked', { reason: lldapProblem });
   const credentials = async (): Promise<Credentials> => {
     // Asked for ahead of whatever goes to lldap, so that this is what resources and startup say.
@@ -68,16 +69,9 @@ function createIo({ config, log, broker }: Base, initial: Credentials): Io {
     login = foldId(read.username);
     return read;
   };
-  const trust = config.ca ? { ca: config.ca } : {};
   const kube = createKube();
-  const lldap = createLldapClient({ url: config.lldapUrl, ...trust, credentials, maxCalls: config.lldapMaxCalls, logger: log });
-  const passwords = createLldapPasswords({
-    url: config.ldapUrl,
-    ...trust,
-    ...(config.baseDn && { baseDn: config.baseDn }),
-    credentials,
-    logger: log,
-  });
+  const lldap = createLldapClient({ url: config.lldapUrl, ca, credentials, maxCalls: config.lldapMaxCalls, logger: log });
+  const passwords = createLldapPasswords({ url: config.ldapUrl, ca, baseDn: config.baseDn, credentials, logger: log });
   return {
     kube,
     lldap,

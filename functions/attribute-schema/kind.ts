@@ -1,5 +1,5 @@
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
-import { isReady } from '../../shared/reconcile/decide.ts';
+import { isDeleting, isReady } from '../../shared/reconcile/decide.ts';
 import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
 import { declares } from '../../shared/reconcile/lookup.ts';
 import { declaredName, refOf } from '../../shared/reconcile/names.ts';
@@ -44,7 +44,7 @@ async function namesakes({ io, resource }: SchemaWork): Promise<LldapAttributeSc
   return (await io.lookup.all('LldapAttributeSchema')).filter(
     (s) =>
       s.metadata.uid !== resource.metadata.uid &&
-      s.metadata.deletionTimestamp === undefined &&
+      !isDeleting(s) &&
       s.spec.target === resource.spec.target &&
       declaredName(s) === declaredName(resource),
   );

@@ -1,6 +1,6 @@
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
-import { hasFinalizer, isReady } from '../../shared/reconcile/decide.ts';
+import { hasFinalizer, isDeleting, isReady } from '../../shared/reconcile/decide.ts';
 import { findDefinitions } from '../../shared/reconcile/definitions.ts';
 import type { Kind, Work } from '../../shared/reconcile/kind.ts';
 import { findOwner, recordedGroup } from '../../shared/reconcile/lookup.ts';
@@ -17,8 +17,8 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   name: 'LldapGroup',
   ignores: (resource, policy) => isVirtual(resource, policy.operatorNamespace),
   // At deletion the group counts, not the name: one that was made under another name goes.
-  refuse: ({ spec, metadata }) =>
-    isBuiltInGroup(spec.displayName) && metadata.deletionTimestamp === undefined ? builtIn(spec.displayName) : undefined,
+  refuse: (resource) =>
+    isBuiltInGroup(resource.spec.displayName) && !isDeleting(resource) ? builtIn(resource.spec.displayName) : undefined,
   unchanged: async () => true,
   hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
   depend: findDefinitions,

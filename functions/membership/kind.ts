@@ -1,6 +1,6 @@
 import type { LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
-import { isReady } from '../../shared/reconcile/decide.ts';
+import { isDeleting, isReady } from '../../shared/reconcile/decide.ts';
 import { notReady } from '../../shared/reconcile/failure.ts';
 import { isJoinedStale } from '../../shared/reconcile/joined.ts';
 import type { Kind, Work } from '../../shared/reconcile/kind.ts';
@@ -179,7 +179,7 @@ async function find<R extends LldapUser | LldapGroup>(
   read: () => Promise<LldapAccount | LldapGroupAccount | undefined>,
 ): Promise<{ declared?: R; lacks?: string }> {
   const serious = declaring.filter(declares);
-  const ready = serious.find((r) => isReady(r) && r.metadata.deletionTimestamp === undefined);
+  const ready = serious.find((r) => isReady(r) && !isDeleting(r));
   if (ready) return { declared: ready };
   const object = await read();
   const waiting = serious.find((r) => !object || isOwn(r, object, policy));

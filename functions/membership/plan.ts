@@ -1,5 +1,6 @@
 import type { Joined, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
+import { isDeleting } from '../../shared/reconcile/decide.ts';
 import { type Failure, invalid, notReady } from '../../shared/reconcile/failure.ts';
 import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
 import { markOf } from '../../shared/reconcile/mark.ts';
@@ -127,7 +128,7 @@ export function claimants(
     const { userKey, groupKey } = membershipKeys(m);
     return (
       m.metadata.uid !== self.metadata.uid &&
-      m.metadata.deletionTimestamp === undefined &&
+      !isDeleting(m) &&
       userKey === pair.userId &&
       groupKey === foldGroupName(pair.groupName) &&
       refuse(m, policy) === undefined

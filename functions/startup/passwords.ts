@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Kube } from '../../shared/kube/client.ts';
 import type { LldapUser } from '../../shared/kube/resources.ts';
 import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
-import { isReady } from '../../shared/reconcile/decide.ts';
+import { isDeleting, isReady } from '../../shared/reconcile/decide.ts';
 import { Failure } from '../../shared/reconcile/failure.ts';
 import type { Io } from '../../shared/reconcile/kind.ts';
 import {
@@ -33,9 +33,7 @@ const READ_EVERY_MS = 20;
  * one list, the others that users name one by one, at a bounded rate.
  */
 export async function findRotated(io: Io, policy: Policy, key: PasswordKey, users: readonly LldapUser[]): Promise<LldapUser[]> {
-  const managed = users.filter(
-    (u) => isPasswordManaged(u.spec) && isReady(u) && !u.spec.suspend && u.metadata.deletionTimestamp === undefined,
-  );
+  const managed = users.filter((u) => isPasswordManaged(u.spec) && isReady(u) && !u.spec.suspend && !isDeleting(u));
   if (managed.length === 0) return [];
   const secrets = new Map((await io.lookup.secrets()).map((s) => [`${s.metadata.namespace}/${s.metadata.name}`, s]));
   const rotated: LldapUser[] = [];

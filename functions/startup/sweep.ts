@@ -1,5 +1,13 @@
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
-import { condition, currentRetry, hasFinalizer, isReady, notReadyReason, unhandledToken } from '../../shared/reconcile/decide.ts';
+import {
+  condition,
+  currentRetry,
+  hasFinalizer,
+  isDeleting,
+  isReady,
+  notReadyReason,
+  unhandledToken,
+} from '../../shared/reconcile/decide.ts';
 import { isJoinedStale } from '../../shared/reconcile/joined.ts';
 import { declaredName, isVirtual, membershipKeys } from '../../shared/reconcile/names.ts';
 
@@ -23,7 +31,7 @@ export function needsLook(resource: ResourceOf[KindName], now: number): boolean 
   if (resource.spec.suspend) return resource.status?.observedGeneration !== resource.metadata.generation;
   if (unhandledToken(resource) !== undefined) return true;
   if (awaitsRetry(resource, now)) return false;
-  if (resource.metadata.deletionTimestamp !== undefined) return hasFinalizer(resource);
+  if (isDeleting(resource)) return hasFinalizer(resource);
   return resource.status?.observedGeneration !== resource.metadata.generation || !isReady(resource) || !hasFinalizer(resource);
 }
 
@@ -31,7 +39,7 @@ export function needsLook(resource: ResourceOf[KindName], now: number): boolean 
 export function isStalled(resource: ResourceOf[KindName]): boolean {
   const { status, metadata } = resource;
   const isKnown = status?.observedGeneration === metadata.generation && unhandledToken(resource) === undefined;
-  return isKnown && metadata.deletionTimestamp === undefined && condition(status, 'Stalled')?.status === 'True';
+  return isKnown && !isDeleting(resource) && condition(status, 'Stalled')?.status === 'True';
 }
 
 /** The resources that need a look; virtual groups are startup's own. */
@@ -53,14 +61,14 @@ export function findLost(inventory: Inventory, operatorNamespace: string, now: n
  * moment both succeed; the mark says who was the last, and a look at it settles the other.
  */
 function sharing(resources: readonly (LldapUser | LldapGroup)[]): (resource: LldapUser | LldapGroup) => boolean {
-  const isOwner = (r: LldapUser | LldapGroup) => isReady(r) && r.status?.uuid !== undefined && r.metadata.deletionTimestamp === undefined;
+  const isOwner = (r: LldapUser | LldapGroup) => isReady(r) && r.status?.uuid !== undefined && !isDeleting(r);
   const owners = Map.groupBy(resources.filter(isOwner), (r) => `${r.kind} ${r.status?.uuid}`);
   return (resource) =>
     isOwner(resource) && !resource.spec.suspend && (owners.get(`${resource.kind} ${resource.status?.uuid}`)?.length ?? 0) > 1;
 }
 
 function isSettledMember(membership: LldapMembership): boolean {
-  return isReady(membership) && !membership.spec.suspend && membership.metadata.deletionTimestamp === undefined;
+  return isReady(membership) && !membership.spec.suspend && !isDeleting(membership);
 }
 
 function staleness(

@@ -29,7 +29,7 @@ const KEEP_ALIVE_MS = 8_000;
  * @param source this function's name, for the events' `source`
  * @param tokenFile holds a token for the broker
  */
-export function createBroker(url: string, source: string, tokenFile?: string): Broker {
+export function createBroker(url: string, source: string, tokenFile?: string | undefined): Broker {
   const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16, tokenFile });
   const post = async (type: string, extra: Record<string, unknown>): Promise<void> => {
     const event = new CloudEvent({ id: randomUUID(), source: `/lldap-operator/${source}`, type, ...extra });

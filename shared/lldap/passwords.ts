@@ -11,9 +11,9 @@ export interface LldapPasswordsOptions {
   /** `ldap://` or `ldaps://`; lldap has no StartTLS. */
   url: string;
   /** PEM certificates to trust for ldaps, instead of the system's. */
-  ca?: string;
+  ca?: string | undefined;
   /** Asked of lldap, once per process, when not given. */
-  baseDn?: string;
+  baseDn?: string | undefined;
   /** Read anew for each bind. */
   credentials: () => Promise<Credentials>;
   /** For waiting for a turn, for connecting, and for each operation. */

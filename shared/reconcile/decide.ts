@@ -6,7 +6,7 @@ import { FINALIZER, REQUESTED_AT } from '../names.ts';
 /** Nothing is left to do by what the resource itself says. */
 export function isSettled(resource: Resource): boolean {
   return (
-    resource.metadata.deletionTimestamp === undefined &&
+    !isDeleting(resource) &&
     resource.status?.observedGeneration === resource.metadata.generation &&
     isReady(resource) &&
     unhandledToken(resource) === undefined &&
@@ -32,9 +32,13 @@ export function hasFinalizer(resource: Resource): boolean {
   return resource.metadata.finalizers?.includes(FINALIZER) ?? false;
 }
 
+export function isDeleting({ metadata }: Resource): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
 /** Being deleted, and let go by the operator; another's finalizer may keep it. To others it is as if it were gone. */
 export function isLetGo(resource: Resource): boolean {
-  return resource.metadata.deletionTimestamp !== undefined && !hasFinalizer(resource);
+  return isDeleting(resource) && !hasFinalizer(resource);
 }
 
 /** The token of a `requested-at` annotation that no pass has settled yet; as much of it as a status holds. */

@@ -1,7 +1,7 @@
 import type { AttributeTarget, KindName, LldapAttributeSchema } from '../kube/resources.ts';
 import type { AttributeDefinition, LldapError } from '../lldap/api.ts';
 import type { Definition, Definitions } from './attributes.ts';
-import { hasFinalizer, isReady } from './decide.ts';
+import { hasFinalizer, isDeleting, isReady } from './decide.ts';
 import { type Failure, notReady } from './failure.ts';
 import type { Work } from './kind.ts';
 import { declares } from './lookup.ts';
@@ -43,10 +43,9 @@ export async function findDefinitions({
 
 /** By one that is Ready; undefined where lldap's own counts. @throws Failure NotReady where that may be about to go */
 function declaredBy(declaring: readonly LldapAttributeSchema[], name: string, policy: Policy): Definition | undefined {
-  const isGoing = (s: LldapAttributeSchema) => s.metadata.deletionTimestamp !== undefined;
-  const ready = declaring.find((s) => isReady(s) && !isGoing(s));
+  const ready = declaring.find((s) => isReady(s) && !isDeleting(s));
   if (ready) return { type: ready.spec.attributeType, isList: ready.spec.isList ?? false, isReadonly: false };
-  const going = declaring.find((s) => isGoing(s) && hasFinalizer(s) && mayUndefine(s, policy));
+  const going = declaring.find((s) => isDeleting(s) && hasFinalizer(s) && mayUndefine(s, policy));
   if (going)
     throw notReady(
       'DependencyNotReady',

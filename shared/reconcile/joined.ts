@@ -1,5 +1,5 @@
 import type { Joined, LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
-import { isReady } from './decide.ts';
+import { isDeleting, isReady } from './decide.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldGroupName } from './names.ts';
 
@@ -32,7 +32,7 @@ export function isJoinedStale(membership: LldapMembership, { users, groups, join
 
 /** What resources declared is missed when they are gone, or never get it; so it must be known whether they did. */
 function isOtherwiseDeclared(joined: Joined, users: readonly LldapUser[], groups: readonly LldapGroup[]): boolean {
-  const isThere = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && r.metadata.deletionTimestamp === undefined;
+  const isThere = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && !isDeleting(r);
   const has = (r: LldapUser | LldapGroup, uuid: string) => declares(r) && (isReady(r) || r.status?.uuid === uuid);
   if (joined.declared === undefined) return false;
   return joined.declared

@@ -4,7 +4,7 @@ import type { KindName, ResourceOf } from '../kube/resources.ts';
 import { LldapError } from '../lldap/api.ts';
 import { INSTANCE_LABEL, MARK_ATTRIBUTE } from '../names.ts';
 import { resumeDraft, rollBack } from './carried.ts';
-import { hasFinalizer, isSettled, unhandledToken, waitsForRetry } from './decide.ts';
+import { hasFinalizer, isDeleting, isSettled, unhandledToken, waitsForRetry } from './decide.ts';
 import { askForDefinition } from './definitions.ts';
 import type { Echoes } from './echoes.ts';
 import { Failure, toFailure } from './failure.ts';
@@ -134,7 +134,7 @@ export function createPass<K extends KindName, Dependencies, Observed, Step>(
     const unrecovered = await caught(async () => kind.recover?.(work));
     if (unrecovered) return { report: await record(pass, work, unrecovered) };
     if (resource.spec.suspend) return { report: await record(pass, work, 'suspended') };
-    if (resource.metadata.deletionTimestamp !== undefined) return { report: await finish(pass, work) };
+    if (isDeleting(resource)) return { report: await finish(pass, work) };
     if (!work.full && isSettled(resource) && (await isUnchanged(work))) return { report: pass.report('unchanged') };
     const failure = await caught(async () => {
       throwIf(kind.refuse(resource, work.policy));

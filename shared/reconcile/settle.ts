@@ -3,7 +3,7 @@ import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { CommonStatus, KindName, ResourceOf, Retry } from '../kube/resources.ts';
 import { announce } from './announce.ts';
-import { currentRetry, isReady, unhandledToken } from './decide.ts';
+import { currentRetry, isDeleting, isReady, unhandledToken } from './decide.ts';
 import type { Echoes } from './echoes.ts';
 import type { Failure } from './failure.ts';
 import type { Io, Report, Settings, Work } from './kind.ts';
@@ -63,7 +63,7 @@ export function readyFinding(resource: ResourceOf[KindName], outcome: Failure | 
   if (outcome === 'suspended') return { status: 'False', reason: 'Suspended', message: 'spec.suspend is true; set it to false to go on.' };
   if (outcome === undefined) return { status: 'True', reason: 'Reconciled', message: REASONS.Reconciled };
   const { reason, message } = outcome;
-  if (resource.metadata.deletionTimestamp === undefined) return { status: 'False', reason, message };
+  if (!isDeleting(resource)) return { status: 'False', reason, message };
   const remedy = 'To let the resource go without touching lldap, set spec.deletionPolicy to Retain.';
   return { status: 'False', reason, message: `Not deleted yet: ${message} ${remedy}` };
 }

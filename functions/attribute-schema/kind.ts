@@ -51,8 +51,8 @@ async function namesakes({ io, resource }: SchemaWork): Promise<LldapAttributeSc
 }
 
 async function readDefinition({ io, resource }: SchemaWork): Promise<Observed> {
-  const definition = (await io.lldap.schema())[resource.spec.target].find((a) => a.name === declaredName(resource));
-  return definition ? { definition } : {};
+  const definitions = (await io.lldap.schema())[resource.spec.target];
+  return { definition: definitions.find((a) => a.name === declaredName(resource)) };
 }
 
 function using(io: Io, { resource }: SchemaWork) {

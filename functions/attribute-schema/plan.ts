@@ -7,7 +7,7 @@ import { mayUndefine } from '../../shared/reconcile/standing.ts';
 
 /** What was read for one definition. */
 export interface Observed {
-  definition?: AttributeDefinition;
+  definition?: AttributeDefinition | undefined;
   /** At deletion: another resource that declares it. */
   alsoDeclared?: boolean;
   /** At deletion: a resource that has values of it. */

@@ -62,12 +62,11 @@ const DESCRIPTIONS: Record<Step['do'], string> = {
 };
 
 /** By mark, then by name, in one list that all who wait share; there is no query by name. */
-async function seek({ io, resource }: GroupWork): Promise<{ found?: LldapGroupAccount; holder?: LldapGroupAccount }> {
+async function seek({ io, resource }: GroupWork): Promise<{ [Way in 'found' | 'holder']: LldapGroupAccount | undefined }> {
   const groups = await io.lookup.groups();
   const marked = groups.find((group) => markOf(group)?.uid === resource.metadata.uid);
   const holder = groups.find((group) => isNamed(group, resource.spec.displayName));
-  const found = marked ?? holder;
-  return { ...(found && { found }), ...(holder && { holder }) };
+  return { found: marked ?? holder, holder };
 }
 
 async function owned(

@@ -47,7 +47,7 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
   };
   const schemaDrifted = (resource: ResourceOf['LldapAttributeSchema']): boolean => {
     const definition = schema[resource.spec.target].find((a) => a.name === declaredName(resource));
-    return differs(schemas.plan(inputOf(resource, policy), definition ? { definition } : {}));
+    return differs(schemas.plan(inputOf(resource, policy), { definition }));
   };
   return [
     ...inventory.LldapAttributeSchema.filter((s) => isSettled(s) && schemaDrifted(s)),

@@ -17,11 +17,8 @@ import { targetOf } from './wake.ts';
  *
  * @throws Failure NotReady naming the first attribute that is not there yet
  */
-export async function findDefinitions({
-  io,
-  policy,
-  resource,
-}: Pick<Work<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>): Promise<Definitions> {
+export async function findDefinitions(work: Pick<Work<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>): Promise<Definitions> {
+  const { io, policy, resource } = work;
   const definitions = new Map();
   const { attributes } = resource.spec;
   if (!attributes?.length) return definitions;

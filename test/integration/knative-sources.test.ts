@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { API_GROUP, API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
 import { Addresses } from '../local/knative/addresses.ts';
 import { type FakeFunction, fakeFunction, type Received } from '../local/knative/fake-function.ts';
+import { Faults } from '../local/knative/faults.ts';
 import { readManifests } from '../local/knative/manifests.ts';
 import { LocalSource, type SourceCluster } from '../local/knative/sources.ts';
 import { Story } from '../local/knative/story.ts';
@@ -20,7 +21,10 @@ describe('A local ApiServerSource on a real API server', function () {
   let sink: FakeFunction;
   let answers: (request: Received) => number | Promise<number>;
   let source: LocalSource;
+  let faults: Faults;
   let warnings: string[];
+  /** Who watched, one after the other, while adapters were replaced. */
+  let handovers: string[];
 
   before(async () => {
     cluster = await sharedCluster();
@@ -30,7 +34,9 @@ describe('A local ApiServerSource on a real API server', function () {
     namespace = await cluster.createNamespace('source');
     answers = () => 202;
     sink = await fakeFunction(async (request) => ({ status: await answers(request) }));
+    faults = new Faults();
     warnings = [];
+    handovers = [];
   });
 
   afterEach(async () => {
@@ -78,9 +84,10 @@ describe('A local ApiServerSource on a real API server', function () {
     const story = new Story();
     story.listen((happening) => {
       if (happening.what === 'warning' || happening.what === 'violation') warnings.push(happening.message);
+      if (happening.what === 'handover') handovers.push(happening.watching);
     });
     const [model = assert.fail()] = readManifests(stringify(manifest)).sources;
-    source = new LocalSource(model, through, new Addresses(), story);
+    source = new LocalSource(model, through, { addresses: new Addresses(), story, faults });
     return source;
   }
 
@@ -201,6 +208,82 @@ describe('A local ApiServerSource on a real API server', function () {
     assert.deepEqual(await gotUntil('add carol'), ['add alice', 'add carol']);
   });
 
+  describe('replaces its adapter when a namespace is created or deleted', () => {
+    const newNamespace = async (suffix = 'new', metadata: object = {}) => {
+      const name = `${namespace}-${suffix}`;
+      await call('POST', '/api/v1/namespaces', { body: { metadata: { name, ...metadata } } });
+      return name;
+    };
+    const replaced = (times: number) => until(() => handovers.filter((watching) => watching === 'new').length === times);
+
+    it('and tells of every change meanwhile', async () => {
+      await startSource();
+      const created = newNamespace();
+      const names = Array.from({ length: 20 }, (_, index) => `user-${index}`);
+      for (const name of names) await create(name);
+      const other = await created;
+      await replaced(1);
+      await call('DELETE', `/api/v1/namespaces/${other}`, {});
+      // No controller ends a deleted namespace here.
+      await call('PUT', `/api/v1/namespaces/${other}/finalize`, { body: { metadata: { name: other }, spec: { finalizers: [] } } });
+      await replaced(2);
+      await create('last');
+      assert.deepEqual(new Set(await gotUntil('add last')), new Set([...names, 'last'].map((name) => `add ${name}`)));
+      assert.deepEqual(handovers, ['both', 'new', 'both', 'new']);
+    });
+
+    it('but tells nothing of what changes after the old adapter has gone and before the new one watches', async () => {
+      await startSource();
+      const end = faults.handover('neither');
+      await newNamespace();
+      await until(() => handovers.includes('neither'));
+      await create('alice');
+      end();
+      await replaced(1);
+      await create('bob');
+      assert.deepEqual(await gotUntil('add bob'), ['add bob']);
+    });
+
+    it('and tells everything twice, with other ids, while both watch', async () => {
+      await startSource();
+      const end = faults.handover('both');
+      await newNamespace();
+      await until(() => handovers.includes('both'));
+      await create('alice');
+      await until(() => sink.received.length === 2);
+      end();
+      await replaced(1);
+      await create('bob');
+      assert.deepEqual(await gotUntil('add bob'), ['add alice', 'add alice', 'add bob']);
+      assert.equal(new Set(sink.received.map(({ headers }) => headers['ce-id'])).size, 3);
+    });
+
+    it('which a source of its own namespace does not', async () => {
+      await startSource({ namespaceSelector: undefined });
+      await newNamespace();
+      await create('alice');
+      await gotUntil('add alice');
+      assert.deepEqual(handovers, []);
+    });
+
+    it('with the labels that it selects, and no other', async () => {
+      await startSource({ namespaceSelector: { matchLabels: labels() } });
+      await create('in-a-namespace-without-the-label');
+      await newNamespace();
+      const labelled = await newNamespace('labelled', { labels: labels() });
+      await replaced(1);
+      await create('alice', {}, labelled);
+      await gotUntil('add alice');
+      await call('PATCH', `/api/v1/namespaces/${namespace}`, {
+        body: { metadata: { labels: labels() } },
+        contentType: 'application/merge-patch+json',
+      });
+      await replaced(2);
+      await create('bob');
+      assert.deepEqual(await gotUntil('add bob'), ['add alice', 'add bob']);
+    });
+  });
+
   it('in Reference mode sends a reference, and nothing that a Secret holds', async () => {
     await allow(['secrets'], '');
     await newSource({ mode: 'Reference', resources: [{ apiVersion: 'v1', kind: 'Secret', selector: { matchLabels: labels() } }] }).start();
@@ -297,7 +380,13 @@ describe('A local ApiServerSource on a real API server', function () {
     try {
       await newSource(
         {},
-        { url: wire.url, ca: cluster.ca, tokenFor: cluster.tokenFor.bind(cluster), request: cluster.request.bind(cluster) },
+        {
+          url: wire.url,
+          ca: cluster.ca,
+          adminToken: cluster.adminToken,
+          tokenFor: cluster.tokenFor.bind(cluster),
+          request: cluster.request.bind(cluster),
+        },
       ).start();
       await create('alice');
       await gotUntil('add alice');

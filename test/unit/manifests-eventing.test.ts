@@ -3,10 +3,10 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { type KindName, PLURALS } from '../../shared/kube/resources.ts';
 import { EVENT_TYPE, INSTANCE_LABEL } from '../../shared/names.ts';
 import { DEADLINE_MS } from '../../shared/reconcile/pass.ts';
+import { pluralOf } from '../local/knative/adapter.ts';
 import { durationMs } from '../local/knative/duration.ts';
 import { type Manifests, readManifests } from '../local/knative/manifests.ts';
 import { renderManifests } from '../local/knative/render.ts';
-import { pluralOf } from '../local/knative/sources.ts';
 import { type Typed, typedManifests } from '../local/knative/typed.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 

@@ -39,7 +39,8 @@ export interface Source {
   name: string;
   serviceAccount: string;
   mode: 'Resource' | 'Reference';
-  allNamespaces: boolean;
+  /** Which namespaces are watched, as a query parameter of the API server: all by an empty one, only its own without. */
+  namespaceSelector?: string;
   resources: SourceResource[];
   sink: string;
 }
@@ -118,14 +119,13 @@ export function readSource(object: Fields): Source {
   const spec = object.object('spec');
   const mode = spec.optionalString('mode') ?? 'Reference';
   if (mode !== 'Resource' && mode !== 'Reference') throw new Error(`${spec.path}: no such mode: ${mode}`);
-  const namespaces = spec.optionalObject('namespaceSelector');
-  namespaces?.done();
+  const namespaceSelector = labelSelector(spec.optionalObject('namespaceSelector'));
   const source: Source = {
     namespace,
     name,
     serviceAccount: spec.optionalString('serviceAccountName') ?? 'default',
     mode,
-    allNamespaces: namespaces !== undefined,
+    ...(namespaceSelector !== undefined && { namespaceSelector }),
     resources: spec.objects('resources').map(readSourceResource),
     sink: readDestination(spec.object('sink'), namespace).address,
   };
@@ -135,10 +135,11 @@ export function readSource(object: Fields): Source {
 }
 
 function readSourceResource(resource: Fields): SourceResource {
-  const selector = resource.optionalObject('selector');
-  const labels = Object.entries(selector?.map('matchLabels') ?? {}).map(([label, value]) => `${label}=${value}`);
-  const result = { apiVersion: resource.string('apiVersion'), kind: resource.string('kind'), labelSelector: labels.join(',') };
-  selector?.done();
+  const result = {
+    apiVersion: resource.string('apiVersion'),
+    kind: resource.string('kind'),
+    labelSelector: labelSelector(resource.optionalObject('selector')) ?? '',
+  };
   resource.done();
   return result;
 }
@@ -167,6 +168,12 @@ function readSubject(from: Fields, namespace: string): string {
 /** The ServiceAccount that Eventing makes for an object; the real one shortens names that are too long. */
 export function identityOf(apiVersion: string, kind: string, name: string): string {
   return `${name}-oidc-${apiVersion.replace(/\/.*/, '')}-${kind}`.toLowerCase();
+}
+
+function labelSelector(selector: Fields | undefined): string | undefined {
+  const labels = selector && Object.entries(selector.map('matchLabels')).map(([label, value]) => `${label}=${value}`);
+  selector?.done();
+  return labels?.join(',');
 }
 
 /** A `ref` gives the address, a relative `uri` beside it the path; a `uri` alone is the address. */

@@ -14,6 +14,11 @@ interface Fault {
   act(event: CloudEvent, dispatch: Dispatch): Promise<boolean>;
 }
 
+interface Handover {
+  watching: 'neither' | 'both';
+  over: Promise<void>;
+}
+
 interface Held {
   event: CloudEvent;
   dispatch: Dispatch;
@@ -24,6 +29,7 @@ interface Held {
 export class Faults {
   readonly #faults: Fault[] = [];
   readonly #refusals: { matches: Matches; answer: number | 'reset' }[] = [];
+  readonly #handovers: Handover[] = [];
 
   /** Accepted, and then gone: as when the dispatcher dies. */
   drop(matches: Matches): Undo {
@@ -70,6 +76,27 @@ export class Faults {
   /** How the ingress refuses this event, if it does. */
   refusal(event: CloudEvent): number | 'reset' | undefined {
     return this.#refusals.findLast(({ matches }) => matches(event))?.answer;
+  }
+
+  /**
+   * Adapters of sources that are replaced while this lasts: none watches before it ends, and what the old one has not sent is lost;
+   * or both watch until it ends.
+   */
+  handover(watching: Handover['watching']): Undo {
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const remove = add(this.#handovers, { watching, over });
+    return () => {
+      remove();
+      resolve();
+    };
+  }
+
+  /** @param signal ends the fault for this one */
+  atHandover(signal: AbortSignal): Handover | undefined {
+    const fault = this.#handovers.at(-1);
+    if (!fault) return undefined;
+    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    return { ...fault, over: Promise.race([fault.over, aborted]) };
   }
 
   /** Lets an accepted event meet its fault, or go on. */

@@ -86,7 +86,9 @@ export async function startKnative({
   const parts = {
     ingress: new Ingress({ brokers, triggers, addresses, faults, story, ...(identities && { identities }) }),
     services: manifests.functions.map((model) => new LocalService(model, host, idleMs)),
-    sources: await Promise.all(manifests.sources.map(async (model) => new LocalSource(model, cluster, await way(model), story))),
+    sources: await Promise.all(
+      manifests.sources.map(async (model) => new LocalSource(model, cluster, { addresses: await way(model), story, faults })),
+    ),
     jobs: manifests.jobs.map((model) => new LocalJob(model, host)),
     cronJobs: manifests.cronJobs.map((model) => new LocalJob(model, host)),
     ...(identities && { identities }),

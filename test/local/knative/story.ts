@@ -3,6 +3,8 @@ import type { CloudEvent } from './cloudevent.ts';
 /** What happens inside the local Knative, told as it happens: for tests to wait on and for a demo to print. */
 export type Happening =
   | { what: 'sent'; source: string; event: EventName; status: number; tries: number }
+  /** A source's adapter is being replaced, and who watches now: neither, both, or only the new one, with which it is done. */
+  | { what: 'handover'; source: string; watching: 'neither' | 'both' | 'new' }
   | { what: 'accepted'; broker: string; event: EventName }
   | { what: 'delivered'; trigger: string; to: string; event: EventName; attempt: number; status: number; ms: number }
   | { what: 'undelivered'; trigger: string; to: string; event: EventName; attempt: number; why: string; ms: number }

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { KNATIVE_RESOURCES } from '../local/knative/crds.ts';
 import { renderManifests, renderWith } from '../local/knative/render.ts';
 import { typedManifests } from '../local/knative/typed.ts';
+import { rbacKnowsAll } from '../local/kube/access.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { installCrds } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { installKnativeKinds } from './release-pages.ts';
+import { blocksOf, installKnativeKinds } from './release-pages.ts';
 
 const NAMESPACES = ['lldap-operator', 'lldap-second'];
 const COMPONENTS = ['ldaps', 'tracing', 'drift', 'network-policies', 'kafka-broker', 'oidc', 'instance'].map(
@@ -31,6 +33,10 @@ describe('The API server', function () {
   });
   after(() => cluster.stop());
 
+  const kubectl = async (...args: string[]) => {
+    const { code, stderr } = await cluster.kubectl(args);
+    assert.equal(code, 0, stderr);
+  };
   const renderings: Record<string, () => Promise<string>> = {
     'the base': () => renderManifests(),
     ...Object.fromEntries(
@@ -83,5 +89,34 @@ describe('The API server', function () {
       }
     }
     assert.equal((await dryRun('careless', { containers: [{ name: 'x', image: 'x' }] })).code, 403);
+  });
+
+  it('lets an administrator of a namespace install there, once the operator’s kinds are granted as the page says', async () => {
+    const [namespace = ''] = NAMESPACES;
+    const [block = assert.fail()] = (await blocksOf('docs/install.md')).filter((each) => each.includes('lldap-installer'));
+    // No controller aggregates the role `admin` here: these are what it and Knative's share of it grant.
+    const granted = ['view', 'edit', 'admin'].map((role) => `system:aggregate-to-${role}`);
+    for (const role of granted)
+      await kubectl('create', 'rolebinding', role.replaceAll(':', '-'), '-n', namespace, `--clusterrole=${role}`, '--user=jane');
+    await kubectl(
+      'create',
+      'role',
+      'knative',
+      '-n',
+      namespace,
+      '--verb=*',
+      `--resource=${KNATIVE_RESOURCES.map((name) => name.replace(/^[^.]+/, '*'))}`,
+    );
+    await kubectl('create', 'rolebinding', 'knative', '-n', namespace, '--role=knative', '--user=jane');
+    await rbacKnowsAll(cluster);
+    const input = await renderManifests('overlays/single-namespace');
+    const install = () => cluster.kubectl(['apply', '--as=jane', '-f', '-'], { input });
+    assert.match((await install()).stderr, /attempting to grant RBAC permissions not currently held/);
+    for (const command of block.split('\n').filter((line) => line.startsWith('kubectl create'))) {
+      const [, ...args] = command.replaceAll("'", '').split(' ');
+      await kubectl(...args);
+    }
+    await rbacKnowsAll(cluster);
+    assert.deepEqual((({ code, stderr }) => [code, stderr])(await install()), [0, '']);
   });
 });

@@ -2,9 +2,11 @@ import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { KNATIVE_RESOURCES, knativeCrds } from '../local/knative/crds.ts';
+import { stringify } from 'yaml';
+import { KNATIVE_RESOURCES, knativeCrds, knativePolicies } from '../local/knative/crds.ts';
 import type { Cluster } from '../local/kube/cluster.ts';
 import { kubectlKnows } from '../local/kube/crds.ts';
+import { inEffect } from '../local/kube/in-effect.ts';
 import { ensureTools } from '../local/tools/build.ts';
 
 /**
@@ -103,8 +105,19 @@ function withoutNeedy(block: string): string {
   return block.replace(/^(?:.*\\\n)*.*# \(needs [^)]+\)\n/gm, '');
 }
 
-/** Lets the API server keep Knative's kinds. */
+/** Lets the API server keep Knative's kinds, and refuse the changes that Knative's webhooks refuse. */
 export async function installKnativeKinds(cluster: Cluster): Promise<void> {
   await cluster.apply(knativeCrds());
   await kubectlKnows(cluster, KNATIVE_RESOURCES);
+  await cluster.apply(knativePolicies());
+  await cluster.apply(stringify({ ...TRIGGER, spec: { broker: 'one' } }));
+  await inEffect(async () => {
+    const { stderr } = await cluster.kubectl(['apply', '--dry-run=server', '-f', '-'], {
+      input: stringify({ ...TRIGGER, spec: { broker: 'another' } }),
+    });
+    return stderr.includes('Immutable') ? undefined : `a Trigger's Broker can be changed: ${stderr}`;
+  });
+  await cluster.kubectl(['delete', 'trigger', TRIGGER.metadata.name, '-n', TRIGGER.metadata.namespace]);
 }
+
+const TRIGGER = { apiVersion: 'eventing.knative.dev/v1', kind: 'Trigger', metadata: { name: 'probe', namespace: 'default' } };

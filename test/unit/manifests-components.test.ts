@@ -49,15 +49,11 @@ describe('Of the components,', function () {
     ],
     'network-policies': ['call', 'functions', 'lldap', 'sources'].map((name) => `+ NetworkPolicy ${NAME}-${name}`),
     'kafka-broker': [
-      `Broker ${NAME} .metadata.annotations.eventing.knative.dev/broker.class: Kafka`,
-      `Broker ${NAME} .metadata.annotations.messaging.knative.dev/async-handler: gone`,
-      `Broker ${NAME} .spec.config.apiVersion: v1`,
-      `Broker ${NAME} .spec.config.kind: ConfigMap`,
-      `Broker ${NAME} .spec.config.name: kafka-broker-config`,
-      `Broker ${NAME} .spec.config.namespace: knative-eventing`,
-      `Broker ${NAME} .spec: gone`,
-      `ConfigMap ${NAME} .data.BROKER_URL: http://kafka-broker-ingress.knative-eventing.svc.cluster.local/${NAME}/${NAME}`,
-      ...eachOf(FUNCTIONS, 'Trigger', ['.metadata.annotations.kafka.eventing.knative.dev/delivery.order: unordered']),
+      `- Broker ${NAME}`,
+      `+ Broker ${NAME}-kafka`,
+      ...FUNCTIONS.flatMap((name) => [`- Trigger ${NAME}-${name}`, `+ Trigger ${NAME}-${name}-kafka`]),
+      ...eachOf(['resources', 'secrets'], 'ApiServerSource', [`.spec.sink.ref.name: ${NAME}-kafka`]),
+      `ConfigMap ${NAME} .data.BROKER_URL: http://kafka-broker-ingress.knative-eventing.svc.cluster.local/${NAME}/${NAME}-kafka`,
     ],
     oidc: [
       `+ ClusterRole ${NAME}-token-reviews`,
@@ -90,6 +86,30 @@ describe('Of the components,', function () {
       assert.deepEqual(changes(base, rendered), [...expected].sort());
     });
   }
+
+  it('kafka-broker has a Broker and Triggers beside those of a running installation, for the same events and functions', async () => {
+    const { brokers, triggers } = typedManifests(await renderWith(['components/kafka-broker']));
+    assert.deepEqual(
+      brokers.map(({ metadata, spec }) => [metadata?.name, metadata?.annotations, spec?.config]),
+      [
+        [
+          `${NAME}-kafka`,
+          { 'eventing.knative.dev/broker.class': 'Kafka' },
+          { apiVersion: 'v1', kind: 'ConfigMap', name: 'kafka-broker-config', namespace: 'knative-eventing' },
+        ],
+      ],
+    );
+    const former = typedManifests(base).triggers.map(({ metadata, spec }) => [
+      `${metadata?.name}-kafka`,
+      { ...spec, broker: `${NAME}-kafka` },
+    ]);
+    assert.deepEqual(
+      triggers.map(({ metadata, spec }) => [metadata?.name, { ...spec }]),
+      former,
+    );
+    for (const { metadata } of triggers)
+      assert.deepEqual(metadata?.annotations, { 'kafka.eventing.knative.dev/delivery.order': 'unordered' });
+  });
 
   it('each does the same to a file that was rendered before, as a release has it', async () => {
     for (const components of [...ALL.map((each) => [each]), ['overlays/second-instance/settings', 'components/instance']])
@@ -146,7 +166,7 @@ describe('Of the components,', function () {
     assert.doesNotMatch(rendered, /namespace: lldap-operator$/m);
     assert.doesNotMatch(rendered, /lldap-operator\/lldap-operator|serviceaccount:lldap-operator|lldap-operator-startup\.lldap-operator\./);
     const { config, eventPolicies, services } = typedManifests(rendered);
-    assert.equal(config.BROKER_URL, 'http://kafka-broker-ingress.knative-eventing.svc.cluster.local/lldap-second/lldap-operator');
+    assert.equal(config.BROKER_URL, 'http://kafka-broker-ingress.knative-eventing.svc.cluster.local/lldap-second/lldap-operator-kafka');
     assert.equal(config.LLDAP_LDAP_URL, 'ldap://lldap.lldap-second.svc.cluster.local:3890');
     const subs = eventPolicies.flatMap(({ spec }) => spec?.from?.flatMap(({ sub }) => sub ?? []) ?? []);
     assert.ok(subs.length === 6 && subs.every((sub) => sub.startsWith('system:serviceaccount:lldap-second:lldap-operator-')));

@@ -68,8 +68,11 @@ describe('The manifests route events', function () {
     }
   });
 
-  it('through a Broker that answers before the functions have', () => {
-    assert.equal(typed.brokers[0]?.metadata?.annotations?.['messaging.knative.dev/async-handler'], 'true');
+  it('through a Broker of the class whose address the functions know, which answers before they have', () => {
+    assert.deepEqual(typed.brokers[0]?.metadata?.annotations, {
+      'eventing.knative.dev/broker.class': 'MTChannelBasedBroker',
+      'messaging.knative.dev/async-handler': 'true',
+    });
   });
 
   describe('each to the one function that it concerns:', () => {

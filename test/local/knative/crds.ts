@@ -12,6 +12,53 @@ const KINDS = [
 /** `<plural>.<group>` of each. */
 export const KNATIVE_RESOURCES = KINDS.map(([group, , , plural]) => `${plural}.${group}`);
 
+/** What Knative's webhooks refuse to change, in the words of CEL. */
+const IMMUTABLE = [
+  {
+    plural: 'brokers',
+    validations: [
+      {
+        expression: 'object.spec.?config.orValue({}) == oldObject.spec.?config.orValue({})',
+        message: 'Immutable fields changed: spec.config',
+      },
+      {
+        expression: ['object', 'oldObject']
+          .map((each) => `${each}.metadata.?annotations[?'eventing.knative.dev/broker.class'].orValue('')`)
+          .join(' == '),
+        message: 'Immutable annotations changed: eventing.knative.dev/broker.class',
+      },
+    ],
+  },
+  {
+    plural: 'triggers',
+    validations: [{ expression: 'object.spec.broker == oldObject.spec.broker', message: 'Immutable fields changed: spec.broker' }],
+  },
+];
+
+/** The admission policies that stand in for Knative's webhooks, as YAML. */
+export function knativePolicies(): string {
+  const apiVersion = 'admissionregistration.k8s.io/v1';
+  const rule = { apiGroups: ['eventing.knative.dev'], apiVersions: ['*'], operations: ['UPDATE'] };
+  const objects = IMMUTABLE.flatMap(({ plural, validations }) => {
+    const metadata = { name: `${plural}.eventing.knative.dev` };
+    return [
+      {
+        apiVersion,
+        kind: 'ValidatingAdmissionPolicy',
+        metadata,
+        spec: { matchConstraints: { resourceRules: [{ ...rule, resources: [plural] }] }, validations },
+      },
+      {
+        apiVersion,
+        kind: 'ValidatingAdmissionPolicyBinding',
+        metadata,
+        spec: { policyName: metadata.name, validationActions: ['Deny'] },
+      },
+    ];
+  });
+  return objects.map((object) => stringify(object)).join('---\n');
+}
+
 /** CustomResourceDefinitions, as YAML, for tests of what kubectl and kn create. */
 export function knativeCrds(): string {
   const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };

@@ -65,7 +65,12 @@ const DEFAULT_DELIVERY: Delivery = { retry: 10, backoffPolicy: 'exponential', ba
 
 export function readBroker(object: Fields): Broker {
   const { namespace, name, annotations } = readMetadata(object);
-  const { 'messaging.knative.dev/async-handler': asyncHandler, ...others } = annotations;
+  const {
+    'messaging.knative.dev/async-handler': asyncHandler,
+    'eventing.knative.dev/broker.class': brokerClass = 'MTChannelBasedBroker',
+    ...others
+  } = annotations;
+  if (brokerClass !== 'MTChannelBasedBroker') throw new Error(`the local Knative has no Broker of the class ${brokerClass}`);
   const unknown = Object.keys(others).find((annotation) => annotation.includes('knative.dev/'));
   if (unknown !== undefined) throw new Error(`the local Knative does not know the annotation ${unknown}`);
   object.optionalObject('spec')?.done();

@@ -113,7 +113,7 @@ describe('The page about kn', function () {
     for (const name of ['user', 'group', 'membership', 'attribute-schema', 'startup', 'requeue'])
       assert.match(shown, new RegExp(`^${NAME}-${name} +${NAME} +ksvc:${NAME}-${name} `, 'm'));
     for (const name of ['resources', 'secrets']) assert.match(shown, new RegExp(`^${NAME}-${name} +ApiServerSource .*broker:${NAME}`, 'm'));
-    assert.match(shown, /async-handler=true/);
+    assert.match(shown, /Annotations: .*MTChannelBasedBroker, messaging\.knative\.dev/);
     assert.match(shown, /cesql:\s+kind IN \('LldapUser', 'Secret'\)/);
   });
 

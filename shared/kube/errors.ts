@@ -15,7 +15,7 @@ export class KubeError extends Error {
 
   /** For logs and answers: the message of an answer may repeat what was asked, values of a spec among it. */
   get brief(): string {
-    return this.status === 0 ? this.message : `HTTP ${this.status} ${this.reason}`.trim();
+    return this.status === 0 ? this.message : `The API server answered ${this.status} ${this.reason}`.trim();
   }
 
   /** Another write came first, or the object is not what the caller took it for: read again. */

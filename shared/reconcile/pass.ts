@@ -59,7 +59,7 @@ export function createPass<K extends KindName, Dependencies, Observed, Step>(
     if (!(error instanceof KubeError)) throw error;
     const again = error.stale || error.gone;
     io.log[again ? 'debug' : 'error']('the API server failed a pass', { ...pass.target, reason: error.brief });
-    return { report: pass.report('unwritten', { message: `The API server failed the pass: ${error.brief}` }), again };
+    return { report: pass.report('unwritten', { message: error.brief }), again };
   }
 
   /** What the attempts of one pass share. `full` from the first mutation on: should no status tell of it, lldap must be looked at again. */

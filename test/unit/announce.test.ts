@@ -103,7 +103,7 @@ describe('shared/reconcile/announce', () => {
     const { lines, io } = world(new KubeError(403, 'events is forbidden', 'Forbidden'));
     await announce(io, user(), GOOD);
     assert.equal(lines.length, 1);
-    assert.match(lines[0] ?? '', /"level":"warn".*HTTP 403 Forbidden.*"namespace":"team","name":"alice"/);
+    assert.match(lines[0] ?? '', /"level":"warn".*The API server answered 403 Forbidden.*"namespace":"team","name":"alice"/);
   });
 
   const about = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'lldap-operator', namespace: 'lldap-operator' } };

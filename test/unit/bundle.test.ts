@@ -25,7 +25,7 @@ describe('the bundle', () => {
         for (let i = 0; i < 2; i++) {
           assert.deepEqual(await post(started.port, event('reconcile', about(kind))), [
             503,
-            'The API server failed the pass: The API server did not answer: no connection (ECONNREFUSED)\n',
+            'The API server did not answer: no connection (ECONNREFUSED)\n',
           ]);
         }
         assert.equal(await stop(started), 0);

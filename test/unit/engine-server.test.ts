@@ -77,10 +77,10 @@ describe('shared/reconcile/engine, behind the server:', () => {
     const names = Array.from({ length: 100 }, (_, i) => `user-${i}`);
     const replies = names.map((name) => send(server.port, { headers: { ...SOURCE, 'ce-name': name }, body }));
     await until(() => received.size === names.length);
-    const kept = (bytesInUse() - before) / names.length;
+    // The last bodies are still on their way through Node when their events have come.
+    await until(() => (bytesInUse() - before) / names.length < 100_000);
     open();
     await Promise.all(replies);
-    assert.ok(kept < 100_000, `each keeps ${Math.round(kept)} bytes of its ${body.length}`);
   });
 
   it('a sender that hangs up does not keep a healthy change from its status', async () => {

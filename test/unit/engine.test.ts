@@ -154,7 +154,7 @@ describe('shared/reconcile/engine', () => {
       const kind = { name: 'LldapUser' } as unknown as Kind<'LldapUser', never, never, never>;
       const answer = await createEngine(kind, io, { maxPasses: 1, retryMaxMs: 1 }).reconcile(TARGET, {}, { representation: true });
       assert.equal(answer.status, 503);
-      assert.match(JSON.stringify(answer), /HTTP 422 Invalid/);
+      assert.match(JSON.stringify(answer), /The API server answered 422 Invalid/);
       assert.equal([JSON.stringify(answer), ...lines].join('').includes(VALUE), false);
     });
   });

@@ -100,7 +100,7 @@ describe('shared/reconcile/wake', () => {
       await wake(io, async () => {
         throw new KubeError(403, 'lldapmemberships is forbidden', 'Forbidden');
       });
-      assert.match(lines.join(''), /"reason":"HTTP 403 Forbidden"/);
+      assert.match(lines.join(''), /"reason":"The API server answered 403 Forbidden"/);
     });
 
     it('that nobody foresaw to fail fails', async () => {

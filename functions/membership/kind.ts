@@ -21,6 +21,7 @@ import type { Policy } from '../../shared/reconcile/standing.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import {
   claimants,
+  isMember,
   isOwnedByPrivileged,
   type JoinStep,
   noGroup,
@@ -82,6 +83,7 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const declaring = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
     const declared = declaring !== undefined;
     if (!declared) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
+    if (account && group && isMember(account, group) && isOwnedByPrivileged(account, work.policy)) delete work.draft.joining;
     // Somebody deleted it in lldap: it is made again by its own resource.
     const vanished = [...(user && !account ? [user] : []), ...(resource && !group && !isBuiltInGroup(groupName) ? [resource] : [])];
     await wake(io, async () => vanished.map(targetOf));
@@ -143,19 +145,23 @@ async function join({ user, group, joined }: JoinStep, work: MembershipWork): Pr
   work.made = true;
 }
 
-/** Whom a join of a built-in group reached that was begun and never confirmed leaves, unless he may be in it. */
+/**
+ * Takes out whoever a join of a built-in group reached although it was meant for another account, unless a privileged namespace
+ * owns the account that is there. What was written ahead stays until a join is confirmed: the request of a process that died may
+ * still arrive.
+ */
 async function recover(work: MembershipWork): Promise<void> {
   const { io, draft, policy, resource } = work;
-  const { joining } = draft;
-  if (!joining) return;
+  const record = draft.joining ?? (work.full || !isReady(resource) ? draft.joined : undefined);
+  if (!record || !isBuiltInGroup(resource.spec.groupName)) return;
   const account = await io.lldap.user(membershipKeys(resource).userKey);
-  const reached = account?.groups.find((g) => g.id === joining.groupId && g.uuid === joining.groupUuid);
-  if (account && reached && account.id !== policy.operatorLogin && !isOwnedByPrivileged(account, policy)) {
-    work.checkpoint();
-    await io.lldap.removeUserFromGroup(account.id, reached.id);
-    work.did.push(DESCRIPTIONS.leave);
-  }
-  delete draft.joining;
+  if (!account || isOwnedByPrivileged(account, policy)) return;
+  const isMeant = !draft.joining && account.uuid === record.userUuid;
+  const reached = account.groups.find((g) => g.id === record.groupId && g.uuid === record.groupUuid);
+  if (isMeant || !reached || account.id === policy.operatorLogin) return;
+  work.checkpoint();
+  await io.lldap.removeUserFromGroup(account.id, reached.id);
+  work.did.push(DESCRIPTIONS.leave);
 }
 
 /** A built-in group is declared by its virtual group alone. */

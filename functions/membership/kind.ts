@@ -1,4 +1,4 @@
-import type { LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
+import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { isDeleting, isReady } from '../../shared/reconcile/decide.ts';
 import { notReady } from '../../shared/reconcile/failure.ts';
@@ -80,9 +80,10 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     // One that records what is no more, or has another name, has not looked since, or somebody else wrote its status.
     const recorded = await recordedGroup(io, resource?.status);
     const group = recorded && isNamed(recorded, groupName) ? recorded : await findGroup(io, groupName);
-    const declaring = (user ?? (await markedFor(work, 'LldapUser', account))) && (resource ?? (await markedFor(work, 'LldapGroup', group)));
-    const declared = declaring !== undefined;
-    if (!declared) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
+    const declared: AttributeTarget[] = [];
+    if (user ?? (await markedFor(work, 'LldapUser', account))) declared.push('User');
+    if (resource ?? (await markedFor(work, 'LldapGroup', group))) declared.push('Group');
+    if (declared.length < 2) work.findings.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
     if (account && group && isMember(account, group) && isOwnedByPrivileged(account, work.policy)) delete work.draft.joining;
     // Somebody deleted it in lldap: it is made again by its own resource.
     const vanished = [...(user && !account ? [user] : []), ...(resource && !group && !isBuiltInGroup(groupName) ? [resource] : [])];

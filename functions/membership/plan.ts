@@ -1,4 +1,4 @@
-import type { Joined, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
+import type { AttributeTarget, Joined, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { isDeleting } from '../../shared/reconcile/decide.ts';
 import { type Failure, invalid, notReady } from '../../shared/reconcile/failure.ts';
@@ -16,8 +16,8 @@ export interface Observed {
   left?: LldapGroupRef;
   /** Another membership asks for the pair that would be left. */
   claimed?: boolean;
-  /** Whether resources declare both names, or lldap's own objects count. */
-  declared?: boolean;
+  /** Which of the two names resources declare. */
+  declared?: AttributeTarget[];
   /** Ready resources whose objects lldap lacks; they were asked to make them again. */
   vanished?: readonly (LldapUser | LldapGroup)[];
 }
@@ -71,7 +71,7 @@ function forbidden(groupName: string, namespace: string, policy: Policy): Failur
  * 4. What counts is also the name that the group has in lldap: somebody may have given it a built-in one since.
  */
 export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observed: Observed): Plan<Step, StatusOf<'LldapMembership'>> {
-  const { account, group, left, claimed, declared = false } = observed;
+  const { account, group, left, claimed, declared = [] } = observed;
   const { userName, groupName } = resource.spec;
   if (!account) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noUser(userName)) };
   if (!group) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noGroup(groupName)) };

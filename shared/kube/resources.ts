@@ -98,8 +98,8 @@ export interface Joined {
   userUuid: string;
   groupId: number;
   groupUuid: string;
-  /** Whether resources declared both names then, or lldap's own objects counted. */
-  declared?: boolean;
+  /** Which of the two names resources declared then; of the others, lldap's own objects counted. */
+  declared?: AttributeTarget[];
 }
 
 export interface LldapMembershipStatus extends CommonStatus {

@@ -1,4 +1,4 @@
-import type { Joined, LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
+import type { AttributeTarget, Joined, LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
 import { isDeleting, isReady } from './decide.ts';
 import { declares } from './lookup.ts';
 import { declaredName, foldGroupName } from './names.ts';
@@ -34,8 +34,9 @@ export function isJoinedStale(membership: LldapMembership, { users, groups, join
 function isOtherwiseDeclared(joined: Joined, users: readonly LldapUser[], groups: readonly LldapGroup[]): boolean {
   const isThere = (r: LldapUser | LldapGroup) => declares(r) && isReady(r) && !isDeleting(r);
   const has = (r: LldapUser | LldapGroup, uuid: string) => declares(r) && (isReady(r) || r.status?.uuid === uuid);
-  if (joined.declared === undefined) return false;
-  return joined.declared
-    ? !(users.some((u) => has(u, joined.userUuid)) && groups.some((g) => has(g, joined.groupUuid)))
-    : users.some(isThere) && groups.some(isThere);
+  const { declared } = joined;
+  if (!declared) return false;
+  const isOther = (target: AttributeTarget, resources: readonly (LldapUser | LldapGroup)[], uuid: string) =>
+    declared.includes(target) ? !resources.some((r) => has(r, uuid)) : resources.some(isThere);
+  return isOther('User', users, joined.userUuid) || isOther('Group', groups, joined.groupUuid);
 }

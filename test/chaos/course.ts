@@ -81,7 +81,7 @@ export class Course {
     if (failing) {
       failing.left--;
       this.#world.count(`${call.service}: ${failing.fault}`);
-      if (call.service === 'broker') this.#brokerFailed();
+      if (call.service === 'broker') this.#brokerFailed(call);
       // A status that is refused for good names no retry.
       if (failing.fault === 'odd' && call.what.endsWith('/status')) this.#world.isLossy = true;
     }
@@ -93,7 +93,9 @@ export class Course {
    * What was to be delivered is delivered again, a few times. It may come to another process of the function, which
    * takes it for an echo of what it wrote itself.
    */
-  #brokerFailed(): void {
+  #brokerFailed({ what }: Call): void {
+    // Nobody posts a wake-up again.
+    if (what === 'post reconcile') this.#world.isLossy = true;
     if (++this.#brokerFaults > OUTLIVED || this.#world.isCrowded) this.#world.isLossy = true;
   }
 
@@ -115,7 +117,7 @@ export class Course {
     scheduler.fire(random, (call, done) => {
       this.trace?.(`  ${nameOf(call.by)} gives up ${call.what}${done ? ', which was carried out' : ''}`);
       this.#world.count(`${call.service}: timeout`);
-      if (call.service === 'broker') this.#brokerFailed();
+      if (call.service === 'broker') this.#brokerFailed(call);
     });
     await this.#settle();
   }

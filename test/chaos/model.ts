@@ -56,6 +56,8 @@ import { Violation, type World } from './world.ts';
  *   minutes later at most.
  * - Two that adopt one object at the same moment both say Ready until the next sweep; the mark says who has it.
  * - Where two processes set one user's password at the same moment, it may be set once more.
+ * - A membership whose user is deleted, or whose group is deleted or renamed, before its first status is found by the sweep.
+ * - A join of a dead process that reaches lldap when its membership is gone stays.
  * - A definition is kept if the answer to its creation was lost.
  * - What became Ready stays so while something that it names turns unready; the next full look says so. A suspended
  *   resource says that it is, and no more.
@@ -75,8 +77,12 @@ export function checkEnd(world: World, { swept }: { swept: boolean } = { swept: 
   checkRetries(world);
 }
 
-/** Only the sweep looks again at what a person must help, and at two that think that one object is theirs. */
-function isLeftToSweep({ kube }: World, resource: AnyResource): boolean {
+/**
+ * Only the sweep looks again at what a person must help, at two that think that one object is theirs, and at a membership
+ * that nobody could find when its user or group changed.
+ */
+function isLeftToSweep({ kube, unfound }: World, resource: AnyResource): boolean {
+  if (unfound.has(resource.metadata.uid)) return true;
   const uuid = recordedUuid(resource);
   return isStalled(resource) || (uuid !== undefined && kube.all(resource.kind).filter((r) => recordedUuid(r) === uuid).length > 1);
 }

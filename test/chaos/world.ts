@@ -6,6 +6,7 @@ import { INSTANCE_LABEL, MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../share
 import { LEFT_IN_LLDAP } from '../../shared/reconcile/carried.ts';
 import { targetOf } from '../../shared/reconcile/wake.ts';
 import type { State } from '../local/lldap/state.ts';
+import { pairOf } from './allowed.ts';
 import { BrokerDouble, type Delivery } from './broker.ts';
 import { Course } from './course.ts';
 import { History, type Moment } from './history.ts';
@@ -18,7 +19,7 @@ import { createProcess, FUNCTIONS, type FunctionName, type Process, type Surroun
 import { createRandom, type Random } from './random.ts';
 import { type RuleBook, recordedUuid } from './rules.ts';
 import type { Schedule } from './schedule.ts';
-import { Scheduler } from './scheduler.ts';
+import { type Context, Scheduler } from './scheduler.ts';
 
 export const INSTANCE = 'main';
 export const OPERATOR_NAMESPACE = 'op';
@@ -51,6 +52,8 @@ export class World {
   needsFull = false;
   /** The cluster went back to a backup. */
   isRestored = false;
+  /** uids of memberships that had no status yet, by which they are found, when a user or group changed. */
+  readonly unfound = new Set<string>();
   /** Keys on which a process died after a write that came late: the one thing that only drift mends. */
   readonly residue = new Set<string>();
   /** What was written, for times in which nothing should be. */
@@ -220,10 +223,7 @@ export class World {
       onMutated: (by, operation, variables, result) => {
         this.writes.push(operation);
         this.#invariants.mutated(by, operation, variables, result);
-        // A definition whose resource has vanished is recorded nowhere, and kept.
-        const self = by?.attempt?.self;
-        const target = /^add(User|Group)Attribute$/.exec(operation)?.[1];
-        if (self && target && !this.kube.resources.has(resourceKey(self))) this.ledger.definitions.add(`${target} ${variables.name}`);
+        this.#excuse(by, operation, variables);
       },
       onPassword: (by, userId, password) => {
         this.writes.push(`password ${userId}`);
@@ -231,6 +231,20 @@ export class World {
       },
       onChange: () => this.history.note(true),
     };
+  }
+
+  /** What nobody can find, or look after, from this mutation on. */
+  #excuse(by: Context | undefined, operation: string, variables: Record<string, unknown>): void {
+    if (/^delete(User|Group)$|^updateGroup$/.test(operation))
+      for (const { status, metadata } of this.kube.all('LldapMembership')) if (!status?.userKey) this.unfound.add(metadata.uid);
+    const self = by?.attempt?.self;
+    if (!self) return;
+    const current = this.kube.resources.get(resourceKey(self));
+    const isGone = current?.metadata.uid !== self.metadata.uid || current.metadata.deletionTimestamp !== undefined;
+    if (operation === 'addUserToGroup' && !by.process.alive && isGone) this.ledger.pairs.add(pairOf(variables, this.history.current));
+    // A definition whose resource has vanished is recorded nowhere, and kept.
+    const target = /^add(User|Group)Attribute$/.exec(operation)?.[1];
+    if (target && !current) this.ledger.definitions.add(`${target} ${variables.name}`);
   }
 
   #tell(event: OperatorEvent): void {

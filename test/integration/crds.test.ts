@@ -57,8 +57,8 @@ const STATUS: {
     ...COMMON,
     userKey: 'b'.repeat(255),
     groupKey: 'İ'.repeat(255).toLowerCase(),
-    joined: { userUuid: 'u'.repeat(36), groupId: 4, groupUuid: 'g'.repeat(36), declared: true },
-    joining: { userUuid: 'u'.repeat(36), groupId: 4, groupUuid: 'g'.repeat(36), declared: false },
+    joined: { userUuid: 'u'.repeat(36), groupId: 4, groupUuid: 'g'.repeat(36), declared: ['User', 'Group'] },
+    joining: { userUuid: 'u'.repeat(36), groupId: 4, groupUuid: 'g'.repeat(36), declared: [] },
   },
   LldapAttributeSchema: { ...COMMON, created: true },
 };

@@ -32,7 +32,7 @@ describe('LldapMembership', () => {
       userUuid: (await h.lldap.users()).find(({ id }) => id === 'hand')?.uuid,
       groupId: found?.id,
       groupUuid: found?.uuid,
-      declared: false,
+      declared: [],
     });
     assert.deepEqual([status?.userKey, status?.groupKey], ['hand', 'hand made']);
   });

@@ -46,8 +46,9 @@ describe('shared/reconcile/joined', () => {
       false,
     ];
 
-  const asDeclared = membership({ status: { joined: { ...JOINED, declared: true } } });
-  const asFound = membership({ status: { joined: { ...JOINED, declared: false } } });
+  const asDeclared = membership({ status: { joined: { ...JOINED, declared: ['User', 'Group'] } } });
+  const asFound = membership({ status: { joined: { ...JOINED, declared: [] } } });
+  const userDeclared = membership({ status: { joined: { ...JOINED, declared: ['User'] } } });
   const leaving = { metadata: { deletionTimestamp: '2026-03-01T11:00:00Z' } };
   const declared: Record<string, [typeof joined, Partial<Parties>, stale: boolean]> = {
     'through resources is over when none declares the user any more': [asDeclared, { groups: [aGroup()] }, true],
@@ -74,16 +75,18 @@ describe('shared/reconcile/joined', () => {
       false,
     ],
     'as lldap had it is looked at when resources declare both': [asFound, { users: [aUser()], groups: [aGroup()] }, true],
-    'as lldap had it stays while one name is declared': [asFound, { users: [aUser()] }, false],
-    'as lldap had it stays while the other name is declared': [asFound, { groups: [aGroup()] }, false],
+    'as lldap had it is looked at when a resource declares the user': [asFound, { users: [aUser()] }, true],
+    'as lldap had it is looked at when a resource declares the group': [asFound, { groups: [aGroup()] }, true],
+    'of a declared user is over when none declares the user any more, though none ever declared the group': [userDeclared, {}, true],
+    'of a declared user stays while the user is declared, though none ever declared the group': [userDeclared, { users: [aUser()] }, false],
     'as lldap had it stays while one that declares its name fails': [
       asFound,
-      { users: [aUser()], groups: [aGroup({ conditions: failing('LldapUnavailable') })] },
+      { groups: [aGroup({ conditions: failing('LldapUnavailable') })] },
       false,
     ],
     'as lldap had it stays while one that declares its name is being deleted': [
       asFound,
-      { users: [{ ...aUser(), metadata: user(leaving).metadata }], groups: [aGroup()] },
+      { users: [{ ...aUser(), metadata: user(leaving).metadata }] },
       false,
     ],
   };

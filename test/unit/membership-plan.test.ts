@@ -6,7 +6,7 @@ import { account, membership, policy, READY, told, user } from './examples.ts';
 const crew = { id: 7, uuid: 'uuid-crew', displayName: 'Crew' };
 const old = { id: 5, uuid: 'uuid-old', displayName: 'Old' };
 const admins = { id: 1, uuid: 'uuid-admins', displayName: 'lldap_admin' };
-const JOINED: Joined = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew', declared: false };
+const JOINED: Joined = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew', declared: [] };
 const alice = account();
 const member = account({ groups: [old, crew] });
 const marked = (text: string, groups = [crew]) => account({ groups, attributes: [{ name: 'k8s-owner', value: [text] }] });

@@ -33,11 +33,11 @@ export const HANDS: Steps<World, Touching | 'backup' | 'restore'> = {
   newUser(world, { id, email, displayName }) {
     byHand(world, (directory) => {
       const { uuid } = directory.createUser({ id, email, ...(displayName !== undefined && { displayName }) });
-      world.ledger.objects.add(uuid);
+      made(world, uuid);
     });
   },
   newGroup(world, { displayName }) {
-    byHand(world, (directory) => world.ledger.objects.add(directory.createGroup({ displayName }).uuid));
+    byHand(world, (directory) => made(world, directory.createGroup({ displayName }).uuid));
   },
   editUser(world, { id, email, displayName, shoe }) {
     const insertAttributes = shoe === undefined ? [] : [{ name: 'shoe', value: [shoe] }];
@@ -69,6 +69,7 @@ export const HANDS: Steps<World, Touching | 'backup' | 'restore'> = {
       if (of === 'user') directory.updateUser({ id: name, ...change });
       else directory.updateGroup({ id: groupId(world, name), ...change });
       world.ledger.objects.add(uuid);
+      world.possession.forget(uuid);
     });
   },
   password(world, { id, password }) {
@@ -89,10 +90,16 @@ export const HANDS: Steps<World, Touching | 'backup' | 'restore'> = {
       directory.state.definitions[of].delete(name);
       directory.dropValues(of, name);
       if (name !== MARK_ATTRIBUTE) return;
+      world.possession.forget();
       for (const { kind, uuid } of world.history.current.objects) if (kind === `Lldap${target}`) world.ledger.objects.add(uuid);
     });
   },
 };
+
+function made({ ledger, possession }: World, uuid: string): void {
+  ledger.objects.add(uuid);
+  possession.madeByHand(uuid);
+}
 
 /** What lldap refuses does not happen. */
 export function byHand(world: World, work: Parameters<World['lldap']['byHand']>[0], managed = true): void {
@@ -116,6 +123,7 @@ function restoreLldap(world: World): void {
   world.lldap.byHand((directory) => {
     directory.state = structuredClone(world.backups.lldap);
   });
+  world.possession.forget();
   world.ledger.keepAll(world.history.current.objects, world.definitions(), world.pairs());
   world.needsFull = true;
   world.count('lldap: restored');
@@ -127,7 +135,7 @@ function restoreKube(world: World, bare: boolean): void {
   const before = world.history.current;
   const resources = backup.resources.map((r) => (bare ? asNew(world, r) : r));
   world.kube.restore(resources, backup.secrets);
-  world.restored();
+  world.possession.back(world.kube.resources.values());
   world.history.note(false);
   // Without the finalizer no search by mark is made: a group that is renamed before its first pass leaves the old one.
   for (const [key, resource] of before.resources)

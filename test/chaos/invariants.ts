@@ -4,7 +4,8 @@ import { anyView, type Fields, groupOf, isVain, pairOf, passwordAsked, RULES, us
 import type { BrokerDouble } from './broker.ts';
 import type { History, Moment } from './history.ts';
 import { type AnyResource, keyOf, resourceKey } from './kube.ts';
-import { declares, lower, mayWrite, type RuleBook, readMark } from './rules.ts';
+import type { Possession } from './possession.ts';
+import { declares, mayWrite, type RuleBook } from './rules.ts';
 import type { Context } from './scheduler.ts';
 
 /** A sentence that does not hold, if there is one. */
@@ -22,6 +23,7 @@ export class Invariants {
   readonly #broker: BrokerDouble;
   readonly #book: RuleBook;
   readonly #violate: (sentence: string) => void;
+  readonly #possession: Possession;
   /** Which resource, by its uid, made what: a pass knows of its own deeds before its status does. */
   readonly #done = new Set<string>();
   /** What was made for one request: uuids, and pairs of them. */
@@ -30,10 +32,9 @@ export class Invariants {
   readonly #setting = new Map<Context, string>();
   /** uuids whose passwords two processes set at the same time. */
   readonly #contested = new Set<string>();
-  /** uuids of what was told to stay, and the uid of the resource that kept it. */
-  readonly #kept = new Map<string, string>();
 
-  constructor(history: History, broker: BrokerDouble, book: RuleBook, violate: (sentence: string) => void) {
+  constructor(history: History, broker: BrokerDouble, book: RuleBook, possession: Possession, violate: (sentence: string) => void) {
+    this.#possession = possession;
     this.#history = history;
     this.#broker = broker;
     this.#book = book;
@@ -43,7 +44,10 @@ export class Invariants {
   /** Before a mutation of lldap is carried out. */
   mutation(by: Context | undefined, operation: string, variables: Fields): void {
     if (by?.attempt) by.attempt.mutations++;
-    const broken = this.#mutation(by, operation, variables) ?? this.#keeping(by, operation, variables);
+    const { self, since = 0 } = by?.attempt ?? {};
+    const isUndone = this.#isUndoing(by, operation, variables);
+    const taken = self && !isUndone ? this.#possession.brokenBy(self, since, operation, variables) : undefined;
+    const broken = this.#mutation(by, operation, variables) ?? taken;
     if (broken) this.#violate(`${broken}: ${textOf(by)}: ${operation} ${JSON.stringify(variables)}`);
   }
 
@@ -51,6 +55,7 @@ export class Invariants {
   mutated(by: Context | undefined, operation: string, variables: Fields, result: unknown): void {
     const self = by?.attempt?.self;
     if (!by || !self) return;
+    this.#possession.note(self, operation, variables, result);
     const made = (what: string) => this.#made.set(by, [...(this.#made.get(by) ?? []), what]);
     if (operation.startsWith('create')) made((result as { uuid: string }).uuid);
     if (operation.startsWith('create')) this.#done.add(`${self.metadata.uid} ${(result as { uuid: string }).uuid}`);
@@ -101,35 +106,6 @@ export class Invariants {
     if (!pass.moments.some((moment) => hasFinalizer(pass.self, moment))) return 'the finalizer stands before the first mutation';
     const isRight = anyView(pass.moments, (moment) => rule(variables, pass.self, moment, this.#book, this.#done));
     return isRight ? undefined : 'only what a resource owns and asks for is written, deleted or joined';
-  }
-
-  /** What was told to stay stays, under its name: only a resource that declares this name may take it over. */
-  #keeping(by: Context | undefined, operation: string, variables: Fields): Broken {
-    const self = by?.attempt?.self;
-    if (!self || !/^(update|delete)(User|Group)$/.test(operation)) return undefined;
-    const { user, group, userId, groupId } = variables as { user?: Fields; group?: Fields; userId?: unknown; groupId?: unknown };
-    const { current } = this.#history;
-    const object = operation.endsWith('User') ? userNamed(current, String(user?.id ?? userId)) : groupOf(current, group?.id ?? groupId);
-    const keeper = object && this.#kept.get(object.uuid);
-    if (keeper === undefined || keeper === self.metadata.uid) return undefined;
-    if (declares(self) !== lower(object?.name ?? '')) return 'what was told to stay stays, under its name';
-    this.#kept.delete(object?.uuid ?? '');
-    return undefined;
-  }
-
-  /** A resource is gone that was told to keep what it had. */
-  keeps({ kind, metadata, spec }: AnyResource): void {
-    for (const object of this.#history.current.objects) {
-      const mark = readMark(object.mark);
-      const isTold = spec.deletionPolicy === 'Retain' || (spec.deletionPolicy === undefined && mark?.origin === 'adopted');
-      if (object.kind === kind && mark?.uid === metadata.uid && isTold) this.#kept.set(object.uuid, metadata.uid);
-    }
-  }
-
-  /** Resources are back that had been gone. */
-  back(resources: Iterable<AnyResource>): void {
-    const uids = new Set([...resources].map(({ metadata }) => metadata.uid));
-    for (const [uuid, keeper] of this.#kept) if (uids.has(keeper)) this.#kept.delete(uuid);
   }
 
   #password(by: Context | undefined, userId: string, password: string): Broken {

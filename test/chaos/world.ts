@@ -15,6 +15,7 @@ import { type AnyResource, type Change, KubeDouble, type KubeListener, keyOf, re
 import { Ledger } from './ledger.ts';
 import { LldapDouble, type LldapListener } from './lldap.ts';
 import { Passes } from './passes.ts';
+import { Possession } from './possession.ts';
 import { createProcess, FUNCTIONS, type FunctionName, type Process, type Surroundings } from './process.ts';
 import { createRandom, type Random } from './random.ts';
 import { type RuleBook, recordedUuid } from './rules.ts';
@@ -39,6 +40,7 @@ export class World {
   readonly broker: BrokerDouble;
   readonly history: History;
   readonly ledger: Ledger;
+  readonly possession: Possession;
   readonly book: RuleBook;
   /** How often each fault was met. */
   readonly counts = new Map<string, number>();
@@ -94,7 +96,8 @@ export class World {
     this.broker.onAnswered = ({ process, delivery }, status) => this.#answered(process, delivery, status);
     this.history = new History(this.kube, this.lldap);
     this.#passes = new Passes(this.history, this.broker);
-    this.#invariants = new Invariants(this.history, this.broker, this.book, (sentence) => this.violate(sentence));
+    this.possession = new Possession(this.history);
+    this.#invariants = new Invariants(this.history, this.broker, this.book, this.possession, (sentence) => this.violate(sentence));
     this.history.note(true);
     this.ledger.keepAll(this.history.current.objects, [], this.pairs());
     this.backups = { kube: { resources: [], secrets: new Map() }, lldap: structuredClone(this.lldap.state) };
@@ -257,13 +260,8 @@ export class World {
     this.count('source: lost');
   }
 
-  /** The cluster went back to a backup. */
-  restored(): void {
-    this.#invariants.back(this.kube.resources.values());
-  }
-
   #gone(resource: AnyResource): void {
-    this.#invariants.keeps(resource);
+    this.possession.gone(resource);
     // What kept the object may have been true only when its last reconcile looked.
     const key = resourceKey(resource);
     const isGoing = ({ resources }: Moment) => resources.get(key)?.metadata.deletionTimestamp !== undefined;

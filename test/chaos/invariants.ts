@@ -30,8 +30,9 @@ export class Invariants {
   readonly #made = new WeakMap<object, string[]>();
   /** Who has set the password of which uuid and not yet written its status. */
   readonly #setting = new Map<Context, string>();
-  /** uuids whose passwords two processes set at the same time. */
-  readonly #contested = new Set<string>();
+  readonly #lastSet = new Map<string, { by: Context; at: number }>();
+  /** uuids whose passwords two processes set at the same time: the status may name the date of the one that came first. */
+  readonly contested = new Set<string>();
 
   constructor(history: History, broker: BrokerDouble, book: RuleBook, possession: Possession, violate: (sentence: string) => void) {
     this.#possession = possession;
@@ -74,18 +75,29 @@ export class Invariants {
 
   /** Before a password is set. */
   password(by: Context | undefined, userId: string, password: string): void {
-    if (by?.attempt) by.attempt.mutations++;
-    const uuid = userNamed(this.#history.current, userId)?.uuid;
-    const made = (by && this.#made.get(by)) ?? [];
+    const uuid = userNamed(this.#history.current, userId)?.uuid ?? '';
+    if (!by) {
+      this.#violate('passwords are set only by a pass over a user');
+      return;
+    }
+    if (by.attempt) by.attempt.mutations++;
+    const made = this.#made.get(by) ?? [];
     // What reached another account than it was meant for is made useless.
     const isUndoing = made.includes(`password ${uuid}`);
-    if (by) this.#made.set(by, [...made, `password ${uuid}`]);
-    // Whoever reads lldap's date last takes it for that of its own password.
-    const others = [...this.#setting].filter(([other, of]) => other !== by && of === uuid);
-    if (uuid !== undefined && others.length > 0) this.#contested.add(uuid);
-    if (by && uuid !== undefined) this.#setting.set(by, uuid);
+    this.#made.set(by, [...made, `password ${uuid}`]);
+    this.#noteSetting(by, uuid);
     const broken = isUndoing ? undefined : this.#password(by, userId, password);
     if (broken) this.#violate(`${broken}: ${textOf(by)} sets the password of ${userId}`);
+  }
+
+  /** Whoever reads lldap's date last takes it for that of its own password. */
+  #noteSetting(by: Context, uuid: string): void {
+    const isOpen = [...this.#setting].some(([other, of]) => other !== by && of === uuid);
+    const last = this.#lastSet.get(uuid);
+    const isUnseen = last !== undefined && last.by !== by && last.at >= (by.attempt?.since ?? 0);
+    if (isOpen || isUnseen) this.contested.add(uuid);
+    this.#setting.set(by, uuid);
+    this.#lastSet.set(uuid, { by, at: this.#history.now });
   }
 
   /** Before a status is written. */
@@ -114,7 +126,7 @@ export class Invariants {
     const { self, moments } = pass;
     const uuidAt = (moment: Moment) => userNamed(moment, userId)?.uuid ?? '';
     const isKnown = moments.every((moment) => moment.passwords.get(uuidAt(moment)) === password);
-    if (isKnown && !this.#contested.delete(uuidAt(this.#history.current))) return 'no password is written that lldap has already';
+    if (isKnown && !this.contested.delete(uuidAt(this.#history.current))) return 'no password is written that lldap has already';
     if (self.kind !== 'LldapUser' || self.metadata.deletionTimestamp !== undefined || declares(self) !== userId)
       return "a password is set only by the user's own resource";
     if (self.spec.passwordPolicy === 'Ignore' || !moments.some((moment) => passwordAsked(self, moment) === password))

@@ -64,7 +64,7 @@ export class World {
   readonly #schedule: Schedule;
   readonly #around: Surroundings;
   readonly #passes: Passes;
-  readonly #invariants: Invariants;
+  readonly invariants: Invariants;
   #isWatched = true;
 
   constructor(schedule: Schedule) {
@@ -97,7 +97,7 @@ export class World {
     this.history = new History(this.kube, this.lldap);
     this.#passes = new Passes(this.history, this.broker);
     this.possession = new Possession(this.history);
-    this.#invariants = new Invariants(this.history, this.broker, this.book, this.possession, (sentence) => this.violate(sentence));
+    this.invariants = new Invariants(this.history, this.broker, this.book, this.possession, (sentence) => this.violate(sentence));
     this.history.note(true);
     this.ledger.keepAll(this.history.current.objects, [], this.pairs());
     this.backups = { kube: { resources: [], secrets: new Map() }, lldap: structuredClone(this.lldap.state) };
@@ -211,7 +211,7 @@ export class World {
       },
       onStatus: (by, current, status) => {
         this.writes.push(`status ${resourceKey(current)}`);
-        this.#invariants.status(by, current, status);
+        this.invariants.status(by, current, status);
       },
       onExpired: () => this.count('kube: a list expired'),
       onRead: (by, resource) => this.#passes.read(by, resource),
@@ -221,30 +221,36 @@ export class World {
   #lldapListener(): LldapListener {
     return {
       onMutation: (by, operation, variables) => {
-        if (this.#isWatched) this.#invariants.mutation(by, operation, variables);
+        if (this.#isWatched) this.invariants.mutation(by, operation, variables);
       },
       onMutated: (by, operation, variables, result) => {
         this.writes.push(operation);
-        this.#invariants.mutated(by, operation, variables, result);
-        this.#excuse(by, operation, variables);
+        this.invariants.mutated(by, operation, variables, result);
+        if (/^delete(User|Group)$|^updateGroup$/.test(operation)) this.#noteUnfound();
+        this.#excuse(by, operation, variables, result);
       },
       onPassword: (by, userId, password) => {
         this.writes.push(`password ${userId}`);
-        if (this.#isWatched) this.#invariants.password(by, userId, password);
+        if (this.#isWatched) this.invariants.password(by, userId, password);
       },
       onChange: () => this.history.note(true),
     };
   }
 
-  /** What nobody can find, or look after, from this mutation on. */
-  #excuse(by: Context | undefined, operation: string, variables: Record<string, unknown>): void {
-    if (/^delete(User|Group)$|^updateGroup$/.test(operation))
-      for (const { status, metadata } of this.kube.all('LldapMembership')) if (!status?.userKey) this.unfound.add(metadata.uid);
+  /** Memberships that nobody could find who changed a user or group. */
+  #noteUnfound(): void {
+    for (const { status, metadata } of this.kube.all('LldapMembership')) if (!status?.userKey) this.unfound.add(metadata.uid);
+  }
+
+  /** What a mutation leaves that was made for a resource which is gone. */
+  #excuse(by: Context | undefined, operation: string, variables: Record<string, unknown>, result: unknown): void {
     const self = by?.attempt?.self;
-    if (!self) return;
-    const current = this.kube.resources.get(resourceKey(self));
-    const isGone = current?.metadata.uid !== self.metadata.uid || current.metadata.deletionTimestamp !== undefined;
-    if (operation === 'addUserToGroup' && !by.process.alive && isGone) this.ledger.pairs.add(pairOf(variables, this.history.current));
+    const current = self && this.kube.resources.get(resourceKey(self));
+    if (!self || (current?.metadata.uid === self.metadata.uid && current.metadata.deletionTimestamp === undefined)) return;
+    // Nothing takes back what a resource is to keep, nor what nobody is there any more to look after.
+    const isKept = self.spec.deletionPolicy === 'Retain';
+    if (operation === 'addUserToGroup' && (isKept || !by.process.alive)) this.ledger.pairs.add(pairOf(variables, this.history.current));
+    if (operation.startsWith('create') && isKept) this.ledger.objects.add((result as { uuid: string }).uuid);
     // A definition whose resource has vanished is recorded nowhere, and kept.
     const target = /^add(User|Group)Attribute$/.exec(operation)?.[1];
     if (target && !current) this.ledger.definitions.add(`${target} ${variables.name}`);
@@ -279,7 +285,7 @@ export class World {
    * it then goes again with the pass's status; it stays if that fails, too.
    */
   #forgive(): void {
-    if (this.isRestored) for (const uuid of this.#invariants.orphans) this.ledger.objects.add(uuid);
+    if (this.isRestored) for (const uuid of this.invariants.orphans) this.ledger.objects.add(uuid);
   }
 
   #logged(line: string): void {

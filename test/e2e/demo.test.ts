@@ -56,6 +56,8 @@ describe('The demo with KEEP=1', function () {
     assert.deepEqual(waiting, [...new Set(waiting)]);
   });
 
+  it('tells nothing that it does not know', () => assert.doesNotMatch(output, /undefined|NaN|\[object/));
+
   it('says what to try, which works', async () => {
     const [, script = assert.fail()] = /In another terminal:.*\n([\s\S]*?)\n {2}lldap: /.exec(output) ?? [];
     const PATH = [bin, process.env.PATH].join(delimiter);

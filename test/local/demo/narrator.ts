@@ -115,7 +115,7 @@ function logged(line: string): string | undefined {
   if (result === 'deleted') return `done      ${what}: ${[...did, 'the resource may go'].join(', ')}`;
   if (ready) return did.length > 0 ? `done      ${what}: ${did.join(', ')} → Ready` : undefined;
   const next = retry?.nextTime ? ` (attempt ${retry.attempts}; the next is due at ${retry.nextTime.slice(11, 19)} UTC)` : '';
-  return `waiting   ${what}: ${reason}: ${detail}${next}`;
+  return `waiting   ${what}: ${reason}${next}`;
 }
 
 interface Entry {

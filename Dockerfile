@@ -13,10 +13,10 @@ FROM ${NODE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY build.ts warm-up.ts ./
+COPY scripts/build.ts scripts/warm-up.ts ./scripts/
 COPY functions functions/
 COPY shared shared/
-RUN node build.ts && mkdir -m 777 dist/.cache
+RUN node scripts/build.ts && mkdir -m 777 dist/.cache
 RUN mkdir -p node-alone/usr/local/bin && cp -L "$(command -v node)" node-alone/usr/local/bin/
 RUN cp -L --parents $(ldd "$(command -v node)" | grep -o '/[^ ]*\.so[^ ]*') node-alone/
 # One commit, one time of its files.
@@ -24,7 +24,7 @@ ARG SOURCE_DATE_EPOCH=0
 RUN find dist node-alone -exec touch -h -d "@${SOURCE_DATE_EPOCH}" {} +
 # Node looks for a cache of its own version, processor and user: that of the functions.
 USER 65532:65532
-RUN node warm-up.ts && chmod -R a+rX dist/.cache/*
+RUN node scripts/warm-up.ts && chmod -R a+rX dist/.cache/*
 
 FROM scratch AS node-alone
 COPY --from=build /build/node-alone/ /

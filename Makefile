@@ -32,7 +32,7 @@ check: node_modules/.ready ## Check types, lint and format
 build: dist/main.mjs ## Bundle the functions into dist/
 
 release: node_modules/.ready ## Write dist/crds.yaml and dist/install.yaml (IMAGE=registry/name:tag, OVERLAY=single-namespace)
-	@$(RUN) node release.ts '$(IMAGE)' '$(OVERLAY)'
+	@$(RUN) node scripts/release.ts '$(IMAGE)' '$(OVERLAY)'
 
 image: ## Build the image with docker or podman (IMAGE=registry/name:tag, BASE=a distroless Node 24, NODE=a Node 24 to build with)
 	@test -n '$(ENGINE)' || { echo 'docker or podman is needed: install one of them and try again.' >&2; exit 1; }
@@ -52,8 +52,8 @@ VERSION = $(shell sed -n 's/^  "version": "\(.*\)",$$/\1/p' package.json)
 ENGINE = $(firstword $(foreach engine,docker podman,$(shell command -v $(engine) || true)))
 
 SOURCES := $(shell find functions shared -name '*.ts')
-dist/main.mjs: node_modules/.ready build.ts $(SOURCES)
-	@$(RUN) node build.ts
+dist/main.mjs: node_modules/.ready scripts/build.ts $(SOURCES)
+	@$(RUN) node scripts/build.ts
 
 node_modules/.ready: package.json package-lock.json
 	@command -v npm > /dev/null || { echo 'Node.js 20 or later with npm is needed: install it and try again.' >&2; exit 1; }

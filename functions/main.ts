@@ -13,7 +13,7 @@ const functions: Record<string, () => Promise<unknown>> = {
   'attribute-schema': () => import('./attribute-schema/main.ts'),
   startup: () => import('./startup/main.ts'),
   requeue: () => import('./requeue/main.ts'),
-  call: () => import('./call/main.ts'),
+  'call-startup': () => import('./call-startup/main.ts'),
 };
 
 const start = Object.hasOwn(functions, name) ? functions[name] : undefined;

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLimiter } from '../shared/concurrency.ts';
+import { createLimiter } from '../shared/platform/concurrency.ts';
 import { ensureTools } from './local/tools/build.ts';
-import type { Results } from './reporter.ts';
+import type { Results } from './support/reporter.ts';
 
 /**
  * `make test`: all groups of tests, as many at once as there are cores for, and what they say in one piece each. Ends
@@ -13,12 +13,12 @@ import type { Results } from './reporter.ts';
 
 /** What takes longest goes first. */
 const GROUPS: Record<string, string[]> = {
-  integration: ['test/integration/**/*.test.ts'],
-  'random schedules': ['test/chaos/chaos.test.ts', 'test/chaos/found.test.ts'],
+  integration: ['test/integration/**/*.test.ts', 'test/local/{kube,knative}/{cluster,knative,sources}.test.ts'],
+  'random schedules': ['test/chaos/chaos.test.ts', 'test/chaos/regressions.test.ts'],
   load: ['test/e2e/load.test.ts'],
   'real processes': ['test/chaos/real-processes.test.ts'],
   'whole path': ['test/e2e/!(load).test.ts'],
-  'unit and contract': ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts'],
+  'unit and contract': ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts', 'test/local/**/!(cluster|knative|sources).test.ts'],
 };
 
 const chosen = process.argv.slice(2);
@@ -41,7 +41,7 @@ async function run(name: string, patterns: string[]): Promise<Results> {
   process.stdout.write(`${name}: started\n`);
   const file = join(folder, `${name.replaceAll(' ', '-')}.json`);
   const mocha = join(import.meta.dirname, '../node_modules/mocha/bin/mocha.js');
-  const child = spawn(process.execPath, [mocha, '--exit', '--reporter', join(import.meta.dirname, 'reporter.ts'), ...patterns], {
+  const child = spawn(process.execPath, [mocha, '--exit', '--reporter', join(import.meta.dirname, 'support/reporter.ts'), ...patterns], {
     env: { ...process.env, TEST_RESULTS: file },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,9 +1,9 @@
+import type { Io, Kind, Work } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
-import { isDeleting, isReady } from '../../shared/reconcile/decide.ts';
-import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
-import { declares } from '../../shared/reconcile/lookup.ts';
-import { declaredName, refOf } from '../../shared/reconcile/names.ts';
-import { targetOf, usersOf } from '../../shared/reconcile/wake.ts';
+import { targetOf, usersOf } from '../../shared/lookup/dependents.ts';
+import { declares } from '../../shared/lookup/lookup.ts';
+import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { declaredName, refOf } from '../../shared/rules/resource-names.ts';
 import { desired, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type SchemaWork = Work<'LldapAttributeSchema'>;

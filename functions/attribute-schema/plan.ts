@@ -1,9 +1,9 @@
+import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
 import type { AttributeDefinition } from '../../shared/lldap/api.ts';
-import { type Failure, invalid, notReady } from '../../shared/reconcile/failure.ts';
-import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
-import { declaredName } from '../../shared/reconcile/names.ts';
-import { mayUndefine } from '../../shared/reconcile/standing.ts';
+import { type Failure, invalid, notReady } from '../../shared/rules/failure.ts';
+import { mayUndefine } from '../../shared/rules/ownership.ts';
+import { declaredName } from '../../shared/rules/resource-names.ts';
 
 /** What was read for one definition. */
 export interface Observed {

@@ -1,13 +1,13 @@
+import type { Kind, Work } from '../../shared/engine/kind.ts';
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
-import { type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
-import { hasFinalizer, isDeleting, isReady } from '../../shared/reconcile/decide.ts';
-import { findDefinitions } from '../../shared/reconcile/definitions.ts';
-import type { Kind, Work } from '../../shared/reconcile/kind.ts';
-import { findOwner, recordedGroup } from '../../shared/reconcile/lookup.ts';
-import { markOf, ownerText } from '../../shared/reconcile/mark.ts';
-import { declaredName, foldGroupName, isBuiltInGroup, isNamed, isVirtual } from '../../shared/reconcile/names.ts';
-import { markFor } from '../../shared/reconcile/standing.ts';
-import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
+import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
+import { contenders, joinedBy } from '../../shared/lookup/dependents.ts';
+import { findOwner, recordedGroup } from '../../shared/lookup/lookup.ts';
+import { type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
+import { markOf, ownerText } from '../../shared/rules/owner-mark.ts';
+import { markFor } from '../../shared/rules/ownership.ts';
+import { hasFinalizer, isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { declaredName, foldGroupName, isBuiltInGroup, isNamed, isVirtual } from '../../shared/rules/resource-names.ts';
 import { builtIn, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type GroupWork = Work<'LldapGroup'>;

@@ -1,11 +1,11 @@
+import { VIRTUAL_LABEL } from '../../shared/constants.ts';
+import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
 import type { AttributeValue, LldapGroup } from '../../shared/kube/resources.ts';
 import type { GroupChange, LldapGroupAccount } from '../../shared/lldap/api.ts';
-import { VIRTUAL_LABEL } from '../../shared/names.ts';
-import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
-import { Failure, invalid, taken } from '../../shared/reconcile/failure.ts';
-import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
-import { isBuiltInGroup } from '../../shared/reconcile/names.ts';
-import { markFor, type Owner, standing } from '../../shared/reconcile/standing.ts';
+import { checkAttributes, type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
+import { Failure, invalid, taken } from '../../shared/rules/failure.ts';
+import { markFor, type Owner, standing } from '../../shared/rules/ownership.ts';
+import { isBuiltInGroup } from '../../shared/rules/resource-names.ts';
 
 /** What was read for one group. */
 export interface Observed {

@@ -1,11 +1,15 @@
+import type { Kind, Work } from '../../shared/engine/kind.ts';
+import { wake } from '../../shared/engine/outcome.ts';
 import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
-import { isDeleting, isReady } from '../../shared/reconcile/decide.ts';
-import { notReady } from '../../shared/reconcile/failure.ts';
-import { isJoinedStale } from '../../shared/reconcile/joined.ts';
-import type { Kind, Work } from '../../shared/reconcile/kind.ts';
-import { declares, recordedGroup } from '../../shared/reconcile/lookup.ts';
-import { markOf } from '../../shared/reconcile/mark.ts';
+import { targetOf } from '../../shared/lookup/dependents.ts';
+import { declares, recordedGroup } from '../../shared/lookup/lookup.ts';
+import { notReady } from '../../shared/rules/failure.ts';
+import { isJoinedStale } from '../../shared/rules/membership-state.ts';
+import { markOf } from '../../shared/rules/owner-mark.ts';
+import type { Policy } from '../../shared/rules/ownership.ts';
+import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { REASONS } from '../../shared/rules/reasons.ts';
 import {
   declaredName,
   foldGroupName,
@@ -14,11 +18,7 @@ import {
   membershipKeys,
   refOf,
   virtualGroupName,
-} from '../../shared/reconcile/names.ts';
-import { REASONS } from '../../shared/reconcile/reasons.ts';
-import { wake } from '../../shared/reconcile/settle.ts';
-import type { Policy } from '../../shared/reconcile/standing.ts';
-import { targetOf } from '../../shared/reconcile/wake.ts';
+} from '../../shared/rules/resource-names.ts';
 import {
   claimants,
   isMember,

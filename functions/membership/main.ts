@@ -1,6 +1,6 @@
-import { runReconciling } from '../../shared/function.ts';
-import { createEngine } from '../../shared/reconcile/engine.ts';
-import { kindHandler } from '../../shared/reconcile/handler.ts';
+import { runReconciling } from '../../shared/bootstrap.ts';
+import { createEngine } from '../../shared/engine/engine.ts';
+import { kindHandler } from '../../shared/engine/event-handler.ts';
 import { membershipKind } from './kind.ts';
 
 await runReconciling('membership', ({ config, io }) => ({ '/': kindHandler('LldapMembership', createEngine(membershipKind, io, config)) }));

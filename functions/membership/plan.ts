@@ -1,11 +1,11 @@
+import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
 import type { AttributeTarget, Joined, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
-import { isDeleting } from '../../shared/reconcile/decide.ts';
-import { type Failure, invalid, notReady } from '../../shared/reconcile/failure.ts';
-import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
-import { markOf } from '../../shared/reconcile/mark.ts';
-import { foldGroupName, isBuiltInGroup, membershipKeys, refOf } from '../../shared/reconcile/names.ts';
-import { isPrivileged, type Policy } from '../../shared/reconcile/standing.ts';
+import { type Failure, invalid, notReady } from '../../shared/rules/failure.ts';
+import { markOf } from '../../shared/rules/owner-mark.ts';
+import { isPrivileged, type Policy } from '../../shared/rules/ownership.ts';
+import { isDeleting } from '../../shared/rules/predicates.ts';
+import { foldGroupName, isBuiltInGroup, membershipKeys, refOf } from '../../shared/rules/resource-names.ts';
 
 /** What was read for one membership. */
 export interface Observed {

@@ -1,9 +1,9 @@
-import { type Clock, timestamp } from '../../shared/clock.ts';
+import { delayOf } from '../../shared/engine/retry.ts';
 import { type Broker, BrokerError } from '../../shared/events/broker.ts';
 import type { EventTarget, OperatorEvent } from '../../shared/events/parse.ts';
-import type { Log } from '../../shared/log.ts';
-import { delayOf } from '../../shared/reconcile/retry.ts';
-import type { Answer, EventContext } from '../../shared/server.ts';
+import { type Clock, timestamp } from '../../shared/platform/clock.ts';
+import type { Answer, EventContext } from '../../shared/service/server.ts';
+import type { Log } from '../../shared/telemetry/log.ts';
 
 /** Redeliveries of one event after which the sweep alone is left. */
 const AT_MOST = 10;

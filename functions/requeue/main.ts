@@ -1,8 +1,8 @@
-import { systemClock } from '../../shared/clock.ts';
+import { runFunction } from '../../shared/bootstrap.ts';
 import { MalformedEvent } from '../../shared/events/parse.ts';
-import { runFunction } from '../../shared/function.ts';
+import { systemClock } from '../../shared/platform/clock.ts';
 import { handleDeadLetter } from './dead-letter.ts';
-import { createHolds } from './hold.ts';
+import { createHolds } from './delayed-retries.ts';
 
 await runFunction('requeue', ({ config, log, broker }) => {
   const io = { broker, log, clock: systemClock };

@@ -1,15 +1,15 @@
+import type { Io, Plan } from '../../shared/engine/kind.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import type { AttributeDefinition, LldapAccount } from '../../shared/lldap/api.ts';
-import { isSettled } from '../../shared/reconcile/decide.ts';
-import type { Io, Plan } from '../../shared/reconcile/kind.ts';
-import { attribute, type Mark, markOf } from '../../shared/reconcile/mark.ts';
-import { declaredName, foldId, isVirtual, membershipKeys } from '../../shared/reconcile/names.ts';
-import { isPasswordManaged } from '../../shared/reconcile/password.ts';
-import type { Owner, Policy } from '../../shared/reconcile/standing.ts';
+import { attribute, type Mark, markOf } from '../../shared/rules/owner-mark.ts';
+import type { Owner, Policy } from '../../shared/rules/ownership.ts';
+import { isPasswordManaged } from '../../shared/rules/password.ts';
+import { isSettled } from '../../shared/rules/predicates.ts';
+import { declaredName, foldId, isVirtual, membershipKeys } from '../../shared/rules/resource-names.ts';
 import * as schemas from '../attribute-schema/plan.ts';
 import * as groups from '../group/plan.ts';
 import * as users from '../user/plan.ts';
-import type { Inventory } from './sweep.ts';
+import type { Inventory } from './unsettled.ts';
 
 /**
  * The settled resources that lldap differs from, found with few costly reads: users in filters of at most 100 ids

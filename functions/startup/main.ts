@@ -1,5 +1,5 @@
-import { runReconciling } from '../../shared/function.ts';
-import { startupHandler } from './handler.ts';
+import { runReconciling } from '../../shared/bootstrap.ts';
+import { startupHandler } from './routes.ts';
 import { createRuns } from './run.ts';
 
 await runReconciling('startup', ({ config, log, io }) => ({ '/': startupHandler(createRuns(io, config), log) }));

@@ -1,5 +1,5 @@
-import type { Clock } from '../../shared/clock.ts';
 import type { SweepMode } from '../../shared/events/parse.ts';
+import type { Clock } from '../../shared/platform/clock.ts';
 
 /** Between the end of a run and the start of the next. */
 const LEAST_PAUSE_MS = 5_000;

@@ -1,7 +1,7 @@
+import { FIELD_MANAGER } from '../../shared/constants.ts';
 import type { KindName, ResourceOf } from '../../shared/kube/resources.ts';
-import { FIELD_MANAGER } from '../../shared/names.ts';
-import { refOf } from '../../shared/reconcile/names.ts';
-import type { Inventory } from './sweep.ts';
+import { refOf } from '../../shared/rules/resource-names.ts';
+import type { Inventory } from './unsettled.ts';
 
 /**
  * Another operator that serves the same kinds, told by a status that it writes: the two would undo each other's work.

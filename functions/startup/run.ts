@@ -1,26 +1,26 @@
 import { createHash } from 'node:crypto';
-import type { Config } from '../../shared/config.ts';
+import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
+import type { Io } from '../../shared/engine/kind.ts';
+import { createEvent } from '../../shared/engine/kube-events.ts';
 import { BrokerError } from '../../shared/events/broker.ts';
 import type { SweepMode } from '../../shared/events/parse.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import type { AttributeTarget, KindName, ResourceOf } from '../../shared/kube/resources.ts';
 import { LldapError } from '../../shared/lldap/api.ts';
-import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
-import { createEvent } from '../../shared/reconcile/announce.ts';
-import { Failure } from '../../shared/reconcile/failure.ts';
-import type { Io } from '../../shared/reconcile/kind.ts';
-import { defineMarks } from '../../shared/reconcile/marks.ts';
-import { isVirtual } from '../../shared/reconcile/names.ts';
-import type { Reason } from '../../shared/reconcile/reasons.ts';
-import type { Policy } from '../../shared/reconcile/standing.ts';
-import { targetOf } from '../../shared/reconcile/wake.ts';
+import { targetOf } from '../../shared/lookup/dependents.ts';
+import { defineMarks } from '../../shared/lookup/mark-attribute.ts';
+import { Failure } from '../../shared/rules/failure.ts';
+import type { Policy } from '../../shared/rules/ownership.ts';
+import type { Reason } from '../../shared/rules/reasons.ts';
+import { isVirtual } from '../../shared/rules/resource-names.ts';
+import type { Config } from '../../shared/service/config.ts';
+import { keepVirtualGroups } from './built-in-groups.ts';
 import { findDrifted } from './drift.ts';
-import { measureInventory, measureRun } from './measure.ts';
+import { measureInventory, measureRun } from './metrics.ts';
 import { paceRuns } from './pace.ts';
-import { findRotated, keepPasswordKey } from './passwords.ts';
 import { findRival } from './rival.ts';
-import { findLost, type Inventory, isStalled } from './sweep.ts';
-import { keepVirtualGroups } from './virtual-groups.ts';
+import { findRotated, keepPasswordKey } from './rotated-secrets.ts';
+import { findLost, type Inventory, isStalled } from './unsettled.ts';
 
 /** What one run found and did. */
 export interface Summary {

@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { once } from '../../shared/concurrency.ts';
+import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
+import type { Finding } from '../../shared/engine/conditions.ts';
+import type { Io, Kind, Work } from '../../shared/engine/kind.ts';
+import { wake } from '../../shared/engine/outcome.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
-import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/names.ts';
-import type { Definitions } from '../../shared/reconcile/attributes.ts';
-import { isReady } from '../../shared/reconcile/decide.ts';
-import { findDefinitions } from '../../shared/reconcile/definitions.ts';
-import { Failure, invalid } from '../../shared/reconcile/failure.ts';
-import type { Io, Kind, Work } from '../../shared/reconcile/kind.ts';
-import { findOwner } from '../../shared/reconcile/lookup.ts';
-import { attribute, markOf, ownerText } from '../../shared/reconcile/mark.ts';
-import { declaredName, foldId } from '../../shared/reconcile/names.ts';
+import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
+import { contenders, joinedBy } from '../../shared/lookup/dependents.ts';
+import { findOwner } from '../../shared/lookup/lookup.ts';
+import { once } from '../../shared/platform/concurrency.ts';
+import type { Definitions } from '../../shared/rules/attributes.ts';
+import { Failure, invalid } from '../../shared/rules/failure.ts';
+import { attribute, markOf, ownerText } from '../../shared/rules/owner-mark.ts';
+import { markFor } from '../../shared/rules/ownership.ts';
 import {
   isPasswordManaged,
   type PasswordKey,
@@ -18,12 +20,10 @@ import {
   passwordHash,
   readPasswordKey,
   sameHash,
-} from '../../shared/reconcile/password.ts';
-import { wake } from '../../shared/reconcile/settle.ts';
-import { markFor } from '../../shared/reconcile/standing.ts';
-import type { Finding } from '../../shared/reconcile/status.ts';
-import { contenders, joinedBy } from '../../shared/reconcile/wake.ts';
-import { everSet, type PasswordStep } from './password.ts';
+} from '../../shared/rules/password.ts';
+import { isReady } from '../../shared/rules/predicates.ts';
+import { declaredName, foldId } from '../../shared/rules/resource-names.ts';
+import { everSet, type PasswordStep } from './password-plan.ts';
 import { creation, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type UserWork = Work<'LldapUser'>;

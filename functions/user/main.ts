@@ -1,8 +1,8 @@
-import { runReconciling } from '../../shared/function.ts';
-import { createEngine } from '../../shared/reconcile/engine.ts';
-import { kindHandler } from '../../shared/reconcile/handler.ts';
+import { runReconciling } from '../../shared/bootstrap.ts';
+import { createEngine } from '../../shared/engine/engine.ts';
+import { kindHandler } from '../../shared/engine/event-handler.ts';
 import { userKind } from './kind.ts';
-import { reconcileUsersOf } from './secret.ts';
+import { reconcileUsersOf } from './secret-events.ts';
 
 await runReconciling('user', ({ config, io }) => ({
   '/': kindHandler('LldapUser', createEngine(userKind(io), io, config), reconcileUsersOf(io, config.instance)),

@@ -1,12 +1,12 @@
+import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
 import type { AttributeValue, LldapUser, LldapUserSpec } from '../../shared/kube/resources.ts';
 import type { AccountChange, LldapAccount } from '../../shared/lldap/api.ts';
-import { checkAttributes, type Definitions, diffAttributes } from '../../shared/reconcile/attributes.ts';
-import { Failure, taken } from '../../shared/reconcile/failure.ts';
-import type { Plan, PlanInput, StatusOf } from '../../shared/reconcile/kind.ts';
-import { attribute } from '../../shared/reconcile/mark.ts';
-import { foldId } from '../../shared/reconcile/names.ts';
-import { markFor, type Owner, refusePrivilegedAccount, standing } from '../../shared/reconcile/standing.ts';
-import { decidePassword, type PasswordObserved, type PasswordStep, passwordFinding } from './password.ts';
+import { checkAttributes, type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
+import { Failure, taken } from '../../shared/rules/failure.ts';
+import { attribute } from '../../shared/rules/owner-mark.ts';
+import { markFor, type Owner, refusePrivilegedAccount, standing } from '../../shared/rules/ownership.ts';
+import { foldId } from '../../shared/rules/resource-names.ts';
+import { decidePassword, type PasswordObserved, type PasswordStep, passwordFinding } from './password-plan.ts';
 
 /** What was read for one user. */
 export interface Observed {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { CloudEvent, HTTP } from 'cloudevents';
-import { createHttp, HttpError } from '../http.ts';
-import { API_VERSION, EVENT_TYPE } from '../names.ts';
-import { inSpan } from '../telemetry.ts';
+import { API_VERSION, EVENT_TYPE } from '../constants.ts';
+import { createHttp, HttpError } from '../platform/http.ts';
+import { inSpan } from '../telemetry/telemetry.ts';
+import { traceHeaders } from '../telemetry/trace.ts';
 import type { EventTarget, SweepMode } from './parse.ts';
-import { traceHeaders } from './trace.ts';
 
 /** Posts the operator's own events; resolved means that the broker has accepted them. */
 export interface Broker {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { CloudEvent, ValidationError } from 'cloudevents';
+import { API_VERSION, EVENT_TYPE } from '../constants.ts';
 import { type KindName, PLURALS } from '../kube/resources.ts';
-import { API_VERSION, EVENT_TYPE } from '../names.ts';
 
 /** What a reconcile is about. */
 export interface Target {

@@ -1,4 +1,4 @@
-import { API_VERSION, FIELD_MANAGER, FINALIZER } from '../names.ts';
+import { API_VERSION, FIELD_MANAGER, FINALIZER } from '../constants.ts';
 import { type Connection, connect } from './connection.ts';
 import { KubeError, TOO_LARGE } from './errors.ts';
 import type { KubernetesEvent, Secret } from './objects.ts';

@@ -1,8 +1,8 @@
-import type { Attributes } from '../backend.ts';
-import { once } from '../concurrency.ts';
-import { traceHeaders } from '../events/trace.ts';
-import { createHttp, type Http, type HttpAnswer, HttpError, parseJson } from '../http.ts';
-import { inSpan } from '../telemetry.ts';
+import { once } from '../platform/concurrency.ts';
+import { createHttp, type Http, type HttpAnswer, HttpError, parseJson } from '../platform/http.ts';
+import type { Attributes } from '../telemetry/backend.ts';
+import { inSpan } from '../telemetry/telemetry.ts';
+import { traceHeaders } from '../telemetry/trace.ts';
 import { KubeError, TOO_LARGE } from './errors.ts';
 
 /** One request to the API server. */

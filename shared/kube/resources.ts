@@ -1,4 +1,4 @@
-import type { API_VERSION } from '../names.ts';
+import type { API_VERSION } from '../constants.ts';
 
 /** The custom resources as the API server returns them; the rules that bind them are in `crds/`. */
 

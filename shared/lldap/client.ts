@@ -1,8 +1,8 @@
-import { type Clock, systemClock } from '../clock.ts';
-import { createHttp, type Http } from '../http.ts';
 import type { AttributeTarget, AttributeType, AttributeValue } from '../kube/resources.ts';
-import type { Log } from '../log.ts';
-import { foldId } from '../reconcile/names.ts';
+import { type Clock, systemClock } from '../platform/clock.ts';
+import { createHttp, type Http } from '../platform/http.ts';
+import { foldId } from '../rules/resource-names.ts';
+import type { Log } from '../telemetry/log.ts';
 import { type AttributeDefinition, type LldapAccount, type LldapClient, LldapError, type LldapErrorKind } from './api.ts';
 import { createCall, isKind } from './graphql.ts';
 import { OPERATIONS } from './operations.ts';

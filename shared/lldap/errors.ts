@@ -1,4 +1,4 @@
-import type { HttpError } from '../http.ts';
+import type { HttpError } from '../platform/http.ts';
 import { LldapError, type LldapErrorKind } from './api.ts';
 
 /**

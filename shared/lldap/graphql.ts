@@ -1,7 +1,7 @@
-import type { SpanOptions } from '../backend.ts';
-import { type Http, parseJson } from '../http.ts';
-import type { Log } from '../log.ts';
-import { count, inSpan } from '../telemetry.ts';
+import { type Http, parseJson } from '../platform/http.ts';
+import type { SpanOptions } from '../telemetry/backend.ts';
+import type { Log } from '../telemetry/log.ts';
+import { count, inSpan } from '../telemetry/telemetry.ts';
 import { LldapError } from './api.ts';
 import { answerError, statusError, textError } from './errors.ts';
 import type { Operation } from './operations.ts';

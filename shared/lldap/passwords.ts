@@ -1,8 +1,8 @@
 import type { BerWriter, Client } from 'ldapts';
-import { createLimiter } from '../concurrency.ts';
-import type { Log } from '../log.ts';
-import { foldId } from '../reconcile/names.ts';
-import { count, inSpan } from '../telemetry.ts';
+import { createLimiter } from '../platform/concurrency.ts';
+import { foldId } from '../rules/resource-names.ts';
+import type { Log } from '../telemetry/log.ts';
+import { count, inSpan } from '../telemetry/telemetry.ts';
 import { LldapError, type LldapPasswords } from './api.ts';
 import { ldapError } from './ldap-errors.ts';
 import { type Credentials, readCredentials } from './session.ts';

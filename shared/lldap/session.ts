@@ -1,6 +1,6 @@
-import type { Clock } from '../clock.ts';
-import { type Http, type HttpAnswer, HttpError, type HttpRequest, parseJson } from '../http.ts';
-import type { Log } from '../log.ts';
+import type { Clock } from '../platform/clock.ts';
+import { type Http, type HttpAnswer, HttpError, type HttpRequest, parseJson } from '../platform/http.ts';
+import type { Log } from '../telemetry/log.ts';
 import { LldapError } from './api.ts';
 import { answerError, networkError, statusError } from './errors.ts';
 import { isClaims, isLoginAnswer, isRefreshAnswer } from './validate.ts';

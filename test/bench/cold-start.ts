@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from 'esbuild';
-import { API_GROUP, API_VERSION, EVENT_TYPE, FINALIZER } from '../../shared/names.ts';
+import { API_GROUP, API_VERSION, EVENT_TYPE, FINALIZER } from '../../shared/constants.ts';
 import { portForChild } from '../local/ports.ts';
 import { type Stack, startStack } from '../local/stack.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Worker } from 'node:worker_threads';
-import { MIXES } from './mixes.ts';
-import { WITHOUT_SWEEP } from './play.ts';
+import { MIXES } from './profiles.ts';
+import { WITHOUT_SWEEP } from './run-schedule.ts';
 import type { Outcome, Share } from './worker.ts';
 
 /**

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
+import { BUILT_IN_GROUPS, MARK_ATTRIBUTE } from '../../shared/constants.ts';
 import type { KindName } from '../../shared/kube/resources.ts';
-import { BUILT_IN_GROUPS, MARK_ATTRIBUTE } from '../../shared/names.ts';
 import { FUNCTIONS } from './process.ts';
 import type { Place, Schedule, Step } from './schedule.ts';
 import { FAULTS } from './scheduler.ts';

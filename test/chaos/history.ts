@@ -1,6 +1,6 @@
 import type { Secret } from '../../shared/kube/objects.ts';
-import type { AnyResource, KubeDouble } from './kube.ts';
-import type { Identity, LldapDouble } from './lldap.ts';
+import type { AnyResource, KubeDouble } from './kube-double.ts';
+import type { Identity, LldapDouble } from './lldap-double.ts';
 
 /** Everything that rules look at, as it was between two changes. Nothing in it is ever changed. */
 export interface Moment {

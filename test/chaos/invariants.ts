@@ -1,11 +1,11 @@
+import { FINALIZER, MARK_ATTRIBUTE } from '../../shared/constants.ts';
 import type { CommonStatus, LldapMembershipStatus } from '../../shared/kube/resources.ts';
-import { FINALIZER, MARK_ATTRIBUTE } from '../../shared/names.ts';
-import { anyView, type Fields, groupOf, isVain, pairOf, passwordAsked, RULES, userNamed } from './allowed.ts';
-import type { BrokerDouble } from './broker.ts';
+import type { BrokerDouble } from './broker-double.ts';
 import type { History, Moment } from './history.ts';
-import { type AnyResource, keyOf, resourceKey } from './kube.ts';
-import type { Possession } from './possession.ts';
-import { declares, mayWrite, type RuleBook } from './rules.ts';
+import { type AnyResource, keyOf, resourceKey } from './kube-double.ts';
+import { anyView, type Fields, groupOf, isVain, pairOf, passwordAsked, RULES, userNamed } from './mutation-oracle.ts';
+import type { Possession } from './objects-kept.ts';
+import { declares, mayWrite, type RuleBook } from './ownership-oracle.ts';
 import type { Context } from './scheduler.ts';
 
 /** A sentence that does not hold, if there is one. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OVERDUE_MS } from '../../functions/startup/sweep.ts';
+import { OVERDUE_MS } from '../../functions/startup/unsettled.ts';
 import { until, World } from '../e2e/support.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 

@@ -1,6 +1,6 @@
 import type { OperatorEvent, SweepMode } from '../../shared/events/parse.ts';
 import type { KindName } from '../../shared/kube/resources.ts';
-import type { AnyResource } from './kube.ts';
+import type { AnyResource } from './kube-double.ts';
 import type { FunctionName } from './process.ts';
 import type { Fault, Service } from './scheduler.ts';
 

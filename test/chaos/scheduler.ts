@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../../shared/clock.ts';
 import type { Target } from '../../shared/events/parse.ts';
-import type { AnyResource } from './kube.ts';
+import type { Clock } from '../../shared/platform/clock.ts';
+import type { AnyResource } from './kube-double.ts';
 import type { Process } from './process.ts';
 import type { Random } from './random.ts';
 

@@ -1,6 +1,6 @@
-import { byHand, HANDS } from './hands.ts';
-import { ADMIN } from './lldap.ts';
-import { PEOPLE } from './people.ts';
+import { PEOPLE } from './cluster-edits.ts';
+import { ADMIN } from './lldap-double.ts';
+import { byHand, HANDS } from './lldap-edits.ts';
 import { createRandom, type Random } from './random.ts';
 import type { Step, Steps } from './schedule.ts';
 import type { World } from './world.ts';

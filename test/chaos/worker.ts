@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import fc from 'fast-check';
 import { type Mix, scheduleOf } from './generate.ts';
-import { play } from './play.ts';
+import { play } from './run-schedule.ts';
 
 /** Plays its share of the schedules, mix by mix, and tells how it went. */
 

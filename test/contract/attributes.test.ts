@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { MARK_ATTRIBUTE } from '../../shared/names.ts';
+import { MARK_ATTRIBUTE } from '../../shared/constants.ts';
 import { JPEG } from '../local/lldap/jpeg.ts';
 import { newAttribute, newGroup, newUser, rejects, useTarget, valuesOf } from './target.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { type HttpAnswer, HttpError } from '../../shared/http.ts';
 import { createLldapClient } from '../../shared/lldap/client.ts';
-import { createLog } from '../../shared/log.ts';
+import { type HttpAnswer, HttpError } from '../../shared/platform/http.ts';
+import { createLog } from '../../shared/telemetry/log.ts';
 import { newUser, tokenIn, useTarget } from './target.ts';
 
 describe('lldap over HTTP', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Attribute, BerWriter, Change, type Client, ResultCodeError } from 'ldapts';
 import { createLldapPasswords } from '../../shared/lldap/passwords.ts';
-import { createLog } from '../../shared/log.ts';
+import { createLog } from '../../shared/telemetry/log.ts';
 import { newUser, rejects, useTarget, valuesOf } from './target.ts';
 
 const PASSWORD_MODIFY = '1.3.6.1.4.1.4203.1.11.1';

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import * as groups from '../../functions/group/plan.ts';
 import * as users from '../../functions/user/plan.ts';
+import { MARK_ATTRIBUTE } from '../../shared/constants.ts';
 import type { AttributeType, AttributeValue } from '../../shared/kube/resources.ts';
 import type { AttributeDefinition } from '../../shared/lldap/api.ts';
-import { MARK_ATTRIBUTE } from '../../shared/names.ts';
-import { checkAttributes, type Definitions } from '../../shared/reconcile/attributes.ts';
-import { foldId } from '../../shared/reconcile/names.ts';
+import { checkAttributes, type Definitions } from '../../shared/rules/attributes.ts';
+import { foldId } from '../../shared/rules/resource-names.ts';
 import { JPEG } from '../local/lldap/jpeg.ts';
-import { group as groupResource, policy, user as userResource } from '../unit/examples.ts';
+import { group as groupResource, policy, user as userResource } from '../unit/support/examples.ts';
 import { newAttribute, newUser, useTarget } from './target.ts';
 
 /** What differs in a spec from what lldap answers may be written once; a second full reconcile finds nothing to write. */

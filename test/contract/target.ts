@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { Client } from 'ldapts';
-import { createHttp, type Http, type HttpAnswer } from '../../shared/http.ts';
 import { type LldapClient, LldapError, type LldapPasswords } from '../../shared/lldap/api.ts';
 import { createLldapClient } from '../../shared/lldap/client.ts';
 import { createLldapPasswords } from '../../shared/lldap/passwords.ts';
-import { createLog } from '../../shared/log.ts';
+import { createHttp, type Http, type HttpAnswer } from '../../shared/platform/http.ts';
+import { createLog } from '../../shared/telemetry/log.ts';
 import { startLldap } from '../local/lldap/start.ts';
 
 /**

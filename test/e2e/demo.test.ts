@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { CURL } from '../integration/release-pages.ts';
+import { CURL } from '../integration/support/pages.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createLimiter } from '../../shared/concurrency.ts';
+import { API_VERSION } from '../../shared/constants.ts';
 import { type KindName, PLURALS } from '../../shared/kube/resources.ts';
-import { API_VERSION } from '../../shared/names.ts';
+import { createLimiter } from '../../shared/platform/concurrency.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { until, World } from './support.ts';
 

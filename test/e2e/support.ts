@@ -1,15 +1,15 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import { API_VERSION, INSTANCE_LABEL } from '../../shared/constants.ts';
 import type { KindName, ResourceOf } from '../../shared/kube/resources.ts';
 import { createLldapClient } from '../../shared/lldap/client.ts';
-import { createLog } from '../../shared/log.ts';
-import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
-import { isReady, notReadyReason } from '../../shared/reconcile/decide.ts';
-import { findLeaks } from '../leaks.ts';
+import { isReady, notReadyReason } from '../../shared/rules/predicates.ts';
+import { createLog } from '../../shared/telemetry/log.ts';
 import type { Happening } from '../local/knative/story.ts';
 import type { LocalLldap } from '../local/lldap/start.ts';
 import { type Stack, type StackOptions, startStack } from '../local/stack.ts';
+import { findLeaks } from '../support/leaks.ts';
 
 /** For tests of the whole path: the stack, what happened in it, and what a person at the command line does. */
 export class World {

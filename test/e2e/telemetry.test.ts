@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { COUNTERS, GAUGES } from '../../shared/backend.ts';
+import { COUNTERS, GAUGES } from '../../shared/telemetry/backend.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type OtlpReceiver, startReceiver } from './otlp-receiver.ts';
 import { until, World } from './support.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { BUILT_IN_GROUPS } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { BUILT_IN_GROUPS } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 /** What the tests of this page ask of one harness. */
 function createWays(h: Harness) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { AttributeType, AttributeValue } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { JPEG } from '../local/lldap/jpeg.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const TYPES: AttributeType[] = ['String', 'Integer', 'DateTime', 'JpegPhoto'];
 

@@ -1,5 +1,5 @@
 import { LEAST_SPEC } from '../local/kube/crds.ts';
-import { ACCEPTED, COMMON, changeTable, createTable, type Row, useBench } from './crds-support.ts';
+import { ACCEPTED, COMMON, changeTable, createTable, type Row, useBench } from './support/crds.ts';
 
 /** lldap would define these as well, and break on them. */
 const CLASHES = [

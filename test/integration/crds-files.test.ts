@@ -2,8 +2,8 @@ import { strict as assert } from 'node:assert';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { API_GROUP } from '../../shared/constants.ts';
 import { PLURALS } from '../../shared/kube/resources.ts';
-import { API_GROUP } from '../../shared/names.ts';
 import { CRD_FOLDER } from '../local/kube/crds.ts';
 
 interface Schema {

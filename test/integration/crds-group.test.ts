@@ -9,7 +9,7 @@ import {
   type Row,
   useBench,
   writtenByLldapAlone,
-} from './crds-support.ts';
+} from './support/crds.ts';
 
 const IDENTITY: Row[] = [
   ['a displayName with spaces, commas and umlauts', { displayName: 'Küche, Süd / 2. OG' }, ACCEPTED],

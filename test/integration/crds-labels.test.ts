@@ -1,10 +1,10 @@
 import { strict as assert } from 'node:assert';
+import { FINALIZER, INSTANCE_LABEL, VIRTUAL_LABEL } from '../../shared/constants.ts';
 import { type KindName, PLURALS } from '../../shared/kube/resources.ts';
-import { FINALIZER, INSTANCE_LABEL, VIRTUAL_LABEL } from '../../shared/names.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { CRD_FOLDER, installCrds, LEAST_SPEC } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { ACCEPTED, assertVerdict, Bench, eventually, judge, useBench } from './crds-support.ts';
+import { ACCEPTED, assertVerdict, Bench, eventually, judge, useBench } from './support/crds.ts';
 
 const MISSING = `the label ${INSTANCE_LABEL} is missing or empty: set it under metadata.labels to the name of the lldap instance that this object belongs to`;
 const CHANGED = `the label ${INSTANCE_LABEL} cannot be changed from main: delete this object and create it again with the other label`;

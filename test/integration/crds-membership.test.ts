@@ -1,5 +1,5 @@
 import { LEAST_SPEC } from '../local/kube/crds.ts';
-import { ACCEPTED, COMMON, changeTable, createTable, type Row, useBench } from './crds-support.ts';
+import { ACCEPTED, COMMON, changeTable, createTable, type Row, useBench } from './support/crds.ts';
 
 const name = (field: 'userName' | 'groupName'): Row[] => [
   [`a ${field} that was made in lldap by hand`, { [field]: 'Frau Müller, EDV @ Süd' }, ACCEPTED],

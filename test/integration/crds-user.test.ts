@@ -10,7 +10,7 @@ import {
   type Row,
   useBench,
   writtenByLldapAlone,
-} from './crds-support.ts';
+} from './support/crds.ts';
 
 const REF = { name: 'bob-password', key: 'password' };
 

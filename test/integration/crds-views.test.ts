@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert';
 import type { KindName } from '../../shared/kube/resources.ts';
 import { LEAST_SPEC } from '../local/kube/crds.ts';
-import { ACCEPTED, type Bench, judge, useBench } from './crds-support.ts';
+import { ACCEPTED, type Bench, judge, useBench } from './support/crds.ts';
 
 const READY = { type: 'Ready', status: 'False', reason: 'Taken', message: 'the name is taken', lastTransitionTime: '2026-11-29T12:00:00Z' };
 

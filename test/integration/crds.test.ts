@@ -1,4 +1,5 @@
 import { strict as assert } from 'node:assert';
+import { API_GROUP, API_VERSION, FIELD_MANAGER, INSTANCE_LABEL } from '../../shared/constants.ts';
 import type {
   CommonStatus,
   Condition,
@@ -9,9 +10,8 @@ import type {
   LldapUserStatus,
 } from '../../shared/kube/resources.ts';
 import { PLURALS } from '../../shared/kube/resources.ts';
-import { API_GROUP, API_VERSION, FIELD_MANAGER, INSTANCE_LABEL } from '../../shared/names.ts';
 import { LEAST_SPEC } from '../local/kube/crds.ts';
-import { ACCEPTED, type Bench, judge, useBench } from './crds-support.ts';
+import { ACCEPTED, type Bench, judge, useBench } from './support/crds.ts';
 
 const KINDS = Object.keys(PLURALS) as KindName[];
 const REF = { name: 'bob-password', key: 'password' };

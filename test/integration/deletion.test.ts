@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { FINALIZER } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { FINALIZER } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 describe('Deletion', () => {
   let h: Harness;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import { INSTANCE_LABEL, REQUESTED_AT } from '../../shared/constants.ts';
+import { kindHandler } from '../../shared/engine/event-handler.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { INSTANCE_LABEL, REQUESTED_AT } from '../../shared/names.ts';
-import { kindHandler } from '../../shared/reconcile/handler.ts';
-import type { Answer } from '../../shared/server.ts';
+import type { Answer } from '../../shared/service/server.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 /** Holds up the reads of one resource until it is opened; tells when the first one has come. */
 function holdUp(h: Harness, name: string) {

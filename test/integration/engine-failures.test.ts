@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Retry } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const SECONDS = 1000;
 

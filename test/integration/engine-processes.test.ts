@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import type { Functions } from './functions.ts';
-import { type Harness, startHarness } from './harness.ts';
+import type { Functions } from './support/functions.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const isStatusOf = (name: string, { method, path }: KubeRequest) => method === 'PATCH' && path.includes(`/${name}/status`);
 

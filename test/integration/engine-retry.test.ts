@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import { REQUESTED_AT } from '../../shared/constants.ts';
 import type { LldapUser, Retry } from '../../shared/kube/resources.ts';
-import { REQUESTED_AT } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const SECONDS = 1000;
 

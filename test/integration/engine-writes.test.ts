@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import { FINALIZER, REQUESTED_AT } from '../../shared/constants.ts';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { FINALIZER, REQUESTED_AT } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const isStatusOf = (name: string, { method, path }: KubeRequest) => method === 'PATCH' && path.includes(`/${name}/status`);
 

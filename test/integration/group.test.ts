@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { BUILT_IN_GROUPS, FINALIZER } from '../../shared/names.ts';
+import { BUILT_IN_GROUPS, FINALIZER } from '../../shared/constants.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 describe('LldapGroup', () => {
   let h: Harness;

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { EVENT_TYPE } from '../../shared/names.ts';
+import { EVENT_TYPE } from '../../shared/constants.ts';
 import { type Image, IS_ROOT, layOutImage } from '../local/image/layout.ts';
 import { renderManifests } from '../local/knative/render.ts';
 import { typedManifests } from '../local/knative/typed.ts';
@@ -151,7 +151,7 @@ describe('The image', function () {
 
   it('is the command of the Jobs as well', async () => {
     const running = await serve('startup');
-    const { code, stdout, stderr } = await ended(start(['call', 'drift'], { STARTUP_URL: `http://127.0.0.1:${running.port}` }));
+    const { code, stdout, stderr } = await ended(start(['call-startup', 'drift'], { STARTUP_URL: `http://127.0.0.1:${running.port}` }));
     await stop(running);
     assert.equal(code, 1, stderr);
     assert.deepEqual(JSON.parse(stdout).modes, ['drift']);
@@ -160,7 +160,10 @@ describe('The image', function () {
   it('says which functions there are when it is given another name', async () => {
     const { code, stderr } = await ended(start(['nothing']));
     assert.equal(code, 1);
-    assert.match(stderr, /^"nothing" is no function: name one of user, group, membership, attribute-schema, startup, requeue, call\.\n$/);
+    assert.match(
+      stderr,
+      /^"nothing" is no function: name one of user, group, membership, attribute-schema, startup, requeue, call-startup\.\n$/,
+    );
   });
 
   it('brings the compile cache that its user finds, so that nothing is compiled at a start', async () => {
@@ -180,9 +183,9 @@ describe('The image', function () {
   it('has the same bundles byte for byte each time that it is built', async () => {
     const elsewhere = join(image.built, '../again');
     await mkdir(elsewhere);
-    for (const path of ['build.ts', 'functions', 'shared', 'package.json', 'node_modules'])
+    for (const path of ['scripts', 'functions', 'shared', 'package.json', 'node_modules'])
       await cp(join(image.built, path), join(elsewhere, path), { recursive: true, verbatimSymlinks: true });
-    const child = spawn(process.execPath, ['build.ts'], { cwd: elsewhere, stdio: 'pipe' });
+    const child = spawn(process.execPath, ['scripts/build.ts'], { cwd: elsewhere, stdio: 'pipe' });
     const { code, stderr } = await ended(child);
     assert.equal(code, 0, stderr);
     assert.deepEqual(await hashes(join(elsewhere, 'dist')), await hashes(join(image.built, 'dist')));

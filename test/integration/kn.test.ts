@@ -10,8 +10,8 @@ import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { installCrds } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { ensureKn } from '../local/tools/build.ts';
-import { changes } from '../unit/manifests-changes.ts';
-import { blocksOf, installKnativeKinds, type Place, preparePlace } from './release-pages.ts';
+import { changes } from '../unit/manifests/changes.ts';
+import { blocksOf, installKnativeKinds, type Place, preparePlace } from './support/pages.ts';
 
 const NAME = 'lldap-operator';
 

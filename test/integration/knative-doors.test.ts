@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
-import { API_VERSION, EVENT_TYPE, INSTANCE_LABEL } from '../../shared/names.ts';
+import { API_VERSION, EVENT_TYPE, INSTANCE_LABEL } from '../../shared/constants.ts';
 import { type Answer, send } from '../local/knative/http.ts';
 import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
 import { renderWith } from '../local/knative/render.ts';
@@ -159,7 +159,7 @@ describe('With components/oidc', function () {
       'with a token that is none': async () => 'hush',
       'with a token of another namespace, for the right audience': () => createToken(team, 'stranger', AUDIENCE),
       'with a token of this namespace that is for the Broker': () =>
-        createToken(OWN, 'lldap-operator-call', 'eventing.knative.dev/broker/lldap-operator/lldap-operator'),
+        createToken(OWN, 'lldap-operator-call-startup', 'eventing.knative.dev/broker/lldap-operator/lldap-operator'),
       'with a token for the API server': () => cluster.tokenFor(OWN, 'lldap-operator-user'),
       'with the token of an administrator of the cluster': async () => cluster.adminToken,
     };
@@ -208,7 +208,7 @@ describe('With components/oidc', function () {
   });
 
   it('a person who may make tokens in the namespace calls the functions', async () => {
-    const token = await createToken(OWN, 'lldap-operator-call', AUDIENCE);
+    const token = await createToken(OWN, 'lldap-operator-call-startup', AUDIENCE);
     const user = await call(`${OWN}-user`, EVENT_TYPE.reconcile, token);
     assert.equal(user.status, 200, user.body.toString());
     assert.equal(JSON.parse(user.body.toString()).name, 'alice');
@@ -217,7 +217,7 @@ describe('With components/oidc', function () {
   });
 
   it('while the API server is away, who calls is asked to come again, and comes in once it is back', async () => {
-    const token = await createToken(OWN, 'lldap-operator-call', AUDIENCE);
+    const token = await createToken(OWN, 'lldap-operator-call-startup', AUDIENCE);
     assert.equal((await send('GET', `${knative.serviceUrl(`${OWN}-requeue`)}/health/readiness`, {}, Buffer.alloc(0))).status, 200);
     await cluster.stopApiServer();
     const { status, body } = await call(`${OWN}-requeue`, EVENT_TYPE.requeue, token);

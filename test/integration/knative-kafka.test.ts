@@ -3,7 +3,7 @@ import { renderManifests, renderWith } from '../local/knative/render.ts';
 import { typedManifests } from '../local/knative/typed.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { installKnativeKinds } from './release-pages.ts';
+import { installKnativeKinds } from './support/pages.ts';
 
 const NAME = 'lldap-operator';
 

@@ -6,7 +6,7 @@ import { rbacKnowsAll } from '../local/kube/access.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { installCrds } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { blocksOf, installKnativeKinds } from './release-pages.ts';
+import { blocksOf, installKnativeKinds } from './support/pages.ts';
 
 const NAMESPACES = ['lldap-operator', 'lldap-second'];
 const COMPONENTS = ['ldaps', 'tracing', 'drift', 'network-policies', 'kafka-broker', 'oidc', 'instance'].map(

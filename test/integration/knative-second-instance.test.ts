@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
-import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
+import { API_VERSION, INSTANCE_LABEL } from '../../shared/constants.ts';
 import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
 import { renderManifests } from '../local/knative/render.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';

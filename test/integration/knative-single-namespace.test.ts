@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
-import { API_VERSION, INSTANCE_LABEL } from '../../shared/names.ts';
+import { API_VERSION, INSTANCE_LABEL } from '../../shared/constants.ts';
 import { send } from '../local/knative/http.ts';
 import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
 import { renderWith } from '../local/knative/render.ts';

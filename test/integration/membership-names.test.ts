@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
-import { createMembers, type Members } from './membership-support.ts';
+import { type Harness, startHarness } from './support/harness.ts';
+import { createMembers, type Members } from './support/membership.ts';
 
 describe('Memberships whose names mean something else', () => {
   let h: Harness;

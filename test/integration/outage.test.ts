@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const RESOURCES = 50;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
-import type { CreateOptions } from './person.ts';
+import { type Harness, startHarness } from './support/harness.ts';
+import type { CreateOptions } from './support/person.ts';
 
 describe('Ownership', () => {
   let h: Harness;

@@ -7,13 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
-import { API_VERSION, FINALIZER, INSTANCE_LABEL } from '../../shared/names.ts';
+import { API_VERSION, FINALIZER, INSTANCE_LABEL } from '../../shared/constants.ts';
 import { type LocalKnative, startKnative } from '../local/knative/knative.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type LocalLldap, startLldap } from '../local/lldap/start.ts';
 import { ensureTools } from '../local/tools/build.ts';
-import { allPages, blocksOf, fencedIn, installKnativeKinds, type Place, preparePlace, RUN_BY } from './release-pages.ts';
+import { allPages, blocksOf, fencedIn, installKnativeKinds, type Place, preparePlace, RUN_BY } from './support/pages.ts';
 
 const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
 

@@ -7,8 +7,8 @@ import { renderManifests } from '../local/knative/render.ts';
 import { typedManifests } from '../local/knative/typed.ts';
 import { type Cluster, startCluster } from '../local/kube/cluster.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { changes } from '../unit/manifests-changes.ts';
-import { blocksOf, installKnativeKinds, type Place, preparePlace } from './release-pages.ts';
+import { changes } from '../unit/manifests/changes.ts';
+import { blocksOf, installKnativeKinds, type Place, preparePlace } from './support/pages.ts';
 
 const IMAGE = 'registry.example.com/lldap-knative-operator:0.1.0';
 
@@ -77,7 +77,7 @@ describe('make release', function () {
 
   it('says what to install where there is no kubectl', async () => {
     const env = { PATH: dirname(process.execPath) };
-    const failed = promisify(execFile)(process.execPath, ['release.ts'], { cwd: place.folder, env });
+    const failed = promisify(execFile)(process.execPath, ['scripts/release.ts'], { cwd: place.folder, env });
     await assert.rejects(failed, (error: Error & { stderr?: string }) => {
       assert.equal(error.stderr, 'kubectl is needed: install it and put it on the PATH.\n');
       return true;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import { FINALIZER } from '../../shared/constants.ts';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { FINALIZER } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 /** lldap has no preconditions: an account may be replaced by another resource's between the operator's read and its write. */
 describe('An account that is replaced while a resource is reconciled', () => {

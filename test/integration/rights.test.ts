@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import type { KubeCall } from './functions.ts';
-import { type Harness, startHarness } from './harness.ts';
-import { grantedRights, rightsOf } from './rights.ts';
+import type { KubeCall } from './support/functions.ts';
+import { type Harness, startHarness } from './support/harness.ts';
+import { grantedRights, rightsOf } from './support/rights.ts';
 
 describe("The functions' rights", () => {
   let h: Harness;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KindName } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Cost, type Harness, startHarness } from './harness.ts';
+import { type Cost, type Harness, startHarness } from './support/harness.ts';
 
 const NOTHING: Cost = { kubeReads: [], kubeWrites: [], lldapReads: [], mutations: [], passwords: [] };
 const USERS = 500;

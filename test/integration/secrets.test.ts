@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { REASONS } from '../../shared/reconcile/reasons.ts';
-import { findLeaks } from '../leaks.ts';
+import { REASONS } from '../../shared/rules/reasons.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { findLeaks } from '../support/leaks.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 describe('What is never said', () => {
   let h: Harness;

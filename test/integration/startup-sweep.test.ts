@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { type Clock, timestamp } from '../../shared/clock.ts';
+import { REQUESTED_AT } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { REQUESTED_AT } from '../../shared/names.ts';
+import { type Clock, timestamp } from '../../shared/platform/clock.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const MINUTE = 60_000;
 

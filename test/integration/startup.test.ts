@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Summary } from '../../functions/startup/run.ts';
+import { BUILT_IN_GROUPS, INSTANCE_LABEL, PASSWORD_KEY_SECRET, VIRTUAL_LABEL } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { BUILT_IN_GROUPS, INSTANCE_LABEL, PASSWORD_KEY_SECRET, VIRTUAL_LABEL } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 const NAMES = ['lldap-admin', 'lldap-password-manager', 'lldap-strict-readonly'];
 

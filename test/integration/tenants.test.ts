@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KindName } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
-import { createMembers, type Members } from './membership-support.ts';
+import { type Harness, startHarness } from './support/harness.ts';
+import { createMembers, type Members } from './support/membership.ts';
 
 /** Waits until what is created is younger than the resource, of which the API server tells whole seconds. */
 async function nextSecond(h: Harness, kind: KindName, name: string, namespace: string): Promise<void> {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
-import type { CreateOptions } from './person.ts';
+import { type Harness, startHarness } from './support/harness.ts';
+import type { CreateOptions } from './support/person.ts';
 
 describe('Secrets with passwords', () => {
   let h: Harness;

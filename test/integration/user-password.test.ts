@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import { PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { PASSWORD_KEY_SECRET } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './harness.ts';
-import type { CreateOptions } from './person.ts';
+import { type Harness, startHarness } from './support/harness.ts';
+import type { CreateOptions } from './support/person.ts';
 
 describe('Passwords', () => {
   let h: Harness;

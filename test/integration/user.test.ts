@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import { FINALIZER } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { FINALIZER } from '../../shared/names.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import type { SeenUser } from '../local/lldap/start.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, startHarness } from './support/harness.ts';
 
 describe('LldapUser', () => {
   let h: Harness;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { scheduleOf } from '../chaos/generate.ts';
-import { MIXES } from '../chaos/mixes.ts';
-import { play } from '../chaos/play.ts';
+import { MIXES } from '../chaos/profiles.ts';
+import { play } from '../chaos/run-schedule.ts';
 
 /** So few that each change of the engine can be tried with them. */
 describe('a few random schedules', () => {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
-import { COUNTERS, GAUGES } from '../../shared/backend.ts';
-import { REASONS } from '../../shared/reconcile/reasons.ts';
-import { RUN_BY } from '../integration/release-pages.ts';
+import { REASONS } from '../../shared/rules/reasons.ts';
+import { COUNTERS, GAUGES } from '../../shared/telemetry/backend.ts';
+import { RUN_BY } from '../integration/support/pages.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pagesBelow('docs')];

@@ -1,7 +1,7 @@
 import { dirname, relative } from 'node:path';
 import { createLldapClient } from '../../../shared/lldap/client.ts';
 import { createLldapPasswords } from '../../../shared/lldap/passwords.ts';
-import { createLog } from '../../../shared/log.ts';
+import { createLog } from '../../../shared/telemetry/log.ts';
 import { type Stack, startStack } from '../stack.ts';
 import { ensureTools } from '../tools/build.ts';
 import { Narrator } from './narrator.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { API_GROUP, API_VERSION, INSTANCE_LABEL } from '../../../shared/constants.ts';
 import { type KindName, PLURALS, type ResourceOf } from '../../../shared/kube/resources.ts';
-import { API_GROUP, API_VERSION, INSTANCE_LABEL } from '../../../shared/names.ts';
 
 import type { Cluster } from './cluster.ts';
 import { inEffect } from './in-effect.ts';

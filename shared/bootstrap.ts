@@ -1,0 +1,93 @@
+import type { Io } from './engine/kind.ts';
+import { type Broker, createBroker } from './events/broker.ts';
+import { createKube } from './kube/client.ts';
+import { connect } from './kube/connection.ts';
+import { LldapError } from './lldap/api.ts';
+import { createLldapClient } from './lldap/client.ts';
+import { createLldapPasswords } from './lldap/passwords.ts';
+import type { Credentials } from './lldap/session.ts';
+import { createLookup } from './lookup/lookup.ts';
+import { systemClock } from './platform/clock.ts';
+import { foldId } from './rules/resource-names.ts';
+import { createAuthentication } from './service/authentication.ts';
+import { type Config, ConfigError, loadConfig, readCredentials } from './service/config.ts';
+import { type EventHandler, serve } from './service/server.ts';
+import { createLog, type Log } from './telemetry/log.ts';
+import { startTelemetry, stopTelemetry } from './telemetry/telemetry.ts';
+
+/** What every function has. */
+export interface Base {
+  config: Config;
+  log: Log;
+  broker: Broker;
+}
+
+/** What a function that talks to lldap has besides; nothing connects before it is used. */
+export interface Reconciling extends Base {
+  io: Io;
+}
+
+type Routes = Record<string, EventHandler>;
+
+/** For a function that reconciles: its credentials must be there from the start. */
+export async function runReconciling(name: string, routes: (base: Reconciling) => Routes): Promise<void> {
+  await runFunction(name, async (base) => routes({ ...base, io: createIo(base, await readCredentials(base.config)) }));
+}
+
+/** Serves one function until it is told to stop, then ends the process: 0, or 1 with one line when its configuration is wrong. */
+export async function runFunction(name: string, routes: (base: Base) => Routes | Promise<Routes>): Promise<void> {
+  try {
+    const config = loadConfig(process.env);
+    await startTelemetry(name, process.env);
+    const log = createLog(config.logLevel).with({ function: name });
+    const { port, tokenAudience, brokerUrl, brokerTokenFile } = config;
+    const authenticate = tokenAudience && createAuthentication(connect(), tokenAudience, systemClock);
+    const made = await routes({ config, log, broker: createBroker(brokerUrl, name, brokerTokenFile) });
+    const server = await serve({ port, log, routes: made, ...(authenticate && { authenticate }) });
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => server.stop());
+    log.info('serving', { port: server.port });
+    await server.closed;
+    await stopTelemetry();
+    log.info('stopped');
+    // Connections that are kept would keep the process, too.
+    process.exit(0);
+  } catch (error) {
+    const line = error instanceof ConfigError ? error.message : error instanceof Error ? error.stack : String(error);
+    process.stderr.write(`lldap-operator ${name}: ${line}\n`);
+    process.exit(1);
+  }
+}
+
+function createIo({ config, log, broker }: Base, initial: Credentials): Io {
+  let login = foldId(initial.username);
+  const { lldapProblem, ca } = config;
+  if (lldapProblem) log.error('lldap cannot be asked', { reason: lldapProblem });
+  const credentials = async (): Promise<Credentials> => {
+    // Asked for ahead of whatever goes to lldap, so that this is what resources and startup say.
+    if (lldapProblem) throw new LldapError('unavailable', lldapProblem);
+    const read = await readCredentials(config);
+    login = foldId(read.username);
+    return read;
+  };
+  const kube = createKube();
+  const lldap = createLldapClient({ url: config.lldapUrl, ca, credentials, maxCalls: config.lldapMaxCalls, logger: log });
+  const passwords = createLldapPasswords({ url: config.ldapUrl, ca, baseDn: config.baseDn, credentials, logger: log });
+  return {
+    kube,
+    lldap,
+    passwords,
+    broker,
+    lookup: createLookup(kube, lldap, config.instance, async () => (config.namespaces === 'own' ? kube.namespace() : undefined)),
+    clock: systemClock,
+    log,
+    policy: async () => ({
+      instance: config.instance,
+      operatorNamespace: await kube.namespace(),
+      ...(config.namespaces === 'own' && { onlyNamespace: await kube.namespace() }),
+      privilegedNamespaces: new Set(config.privilegedNamespaces),
+      adoption: config.adoption,
+      operatorLogin: login,
+      passwordMinLength: config.passwordMinLength,
+    }),
+  };
+}

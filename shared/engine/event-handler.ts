@@ -1,0 +1,30 @@
+import { MalformedEvent, type OperatorEvent } from '../events/parse.ts';
+import type { KindName } from '../kube/resources.ts';
+import type { Answer, EventContext, EventHandler } from '../service/server.ts';
+import type { Engine } from './engine.ts';
+
+type SecretEvent = Extract<OperatorEvent, { what: 'secret' }>;
+
+/**
+ * The events of one kind's function.
+ *
+ * @param onSecret for the one kind that Secrets matter to
+ */
+export function kindHandler(
+  kind: KindName,
+  engine: Engine,
+  onSecret?: (event: SecretEvent, context: EventContext) => Promise<Answer>,
+): EventHandler {
+  return async (event, context) => {
+    if (event.what === 'secret' && onSecret) return onSecret(event, context);
+    if (event.what !== 'resource' && event.what !== 'reconcile') throw new MalformedEvent(`events of ${event.what} are not for ${kind}`);
+    if (event.target.kind !== kind) throw new MalformedEvent(`the extension "kind" is ${event.target.kind}; this function serves ${kind}`);
+    if (event.what === 'resource') {
+      // What is deleted has let our finalizer go, and what lost its label is no longer ours.
+      if (event.change === 'delete') return { status: 204 };
+      return engine.reconcile(event.target, { object: event.object }, context);
+    }
+    const { notBefore, redelivered } = event;
+    return engine.reconcile(event.target, { full: notBefore === undefined || redelivered > 0, ...(notBefore && { notBefore }) }, context);
+  };
+}

@@ -1,0 +1,119 @@
+import type { AttributeValue } from '../kube/resources.ts';
+import type { AttributeChange, AttributeDefinition } from '../lldap/api.ts';
+import { type Failure, invalid } from './failure.ts';
+import { foldId } from './resource-names.ts';
+
+/** Custom attributes: are the spec's values of the right type, and which of them does lldap not have? */
+
+export type Definitions = ReadonlyMap<string, Definition>;
+
+export type Definition = Pick<AttributeDefinition, 'type' | 'isList' | 'isReadonly'>;
+
+/**
+ * Why the spec's values do not fit their definitions, or undefined. lldap's own answer hides the cause
+ * ("While deserializing attribute …"), so the types are checked here.
+ */
+export function checkAttributes(desired: readonly AttributeValue[] = [], definitions: Definitions): Failure | undefined {
+  for (const { name, value } of desired) {
+    const definition = definitions.get(foldId(name));
+    if (!definition) continue;
+    if (definition.isReadonly)
+      return invalid('ReadOnlyAttribute', `spec.attributes: lldap keeps the attribute ${name} itself; remove it from the spec.`);
+    const values = meant(value);
+    if (!definition.isList && values.length > 1)
+      return invalid(
+        'InvalidValue',
+        `spec.attributes: ${name} has ${values.length} values but its definition is no list; give one value, or define it with isList: true.`,
+      );
+    const wrong = values.find((v) => canonical(definition.type, v) === undefined);
+    if (wrong !== undefined)
+      return invalid(
+        'InvalidValue',
+        `spec.attributes: ${name} is ${shorten(wrong)}, which is not ${FORMS[definition.type]}; correct the value.`,
+      );
+  }
+  return undefined;
+}
+
+/**
+ * The single differences between what the spec asks for and what lldap has; attributes that the spec does not name stay.
+ *
+ * @param mark to be written, too
+ */
+export function diffAttributes(
+  desired: readonly AttributeValue[] = [],
+  observed: readonly AttributeValue[],
+  definitions: Definitions,
+  mark?: AttributeValue,
+): AttributeChange {
+  const insertAttributes: AttributeValue[] = [];
+  const removeAttributes: string[] = [];
+  for (const { name, value } of desired) {
+    const folded = foldId(name);
+    const type = definitions.get(folded)?.type ?? 'String';
+    const want = meant(value);
+    const have = meant(observed.find((a) => foldId(a.name) === folded)?.value ?? []);
+    if (want.length === have.length && want.every((v, i) => canonical(type, v) === canonical(type, have[i] ?? ''))) continue;
+    if (want.length === 0) removeAttributes.push(folded);
+    else insertAttributes.push({ name: folded, value: want });
+  }
+  if (mark) insertAttributes.push(mark);
+  return { ...(insertAttributes.length > 0 && { insertAttributes }), ...(removeAttributes.length > 0 && { removeAttributes }) };
+}
+
+/** lldap stores an empty list, or one empty text, where it should store nothing. */
+function meant(value: readonly string[]): string[] {
+  return value.length === 1 && value[0] === '' ? [] : [...value];
+}
+
+const FORMS: Record<AttributeDefinition['type'], string> = {
+  String: 'a text',
+  Integer: 'a whole number from -9223372036854775808 to 9223372036854775807, in digits',
+  DateTime: 'a time in the years 0000 to 9999 (UTC) with its zone, like 2026-01-31T12:00:00Z',
+  JpegPhoto: 'a JPEG picture in base64 with its padding and without line breaks',
+};
+
+/**
+ * One spelling for each value: lldap returns times in UTC and numbers without zeros. Undefined for what lldap refuses, and
+ * for what it returns in a form that it does not take.
+ */
+export function canonical(type: AttributeDefinition['type'], value: string): string | undefined {
+  switch (type) {
+    case 'String':
+      return value;
+    case 'Integer':
+      return canonicalInteger(value);
+    case 'DateTime':
+      return canonicalTime(value);
+    case 'JpegPhoto':
+      // Whether the rest can be decoded, only lldap can say.
+      return value.startsWith('/9j/') && Buffer.from(value, 'base64').toString('base64') === value ? value : undefined;
+  }
+}
+
+function canonicalInteger(value: string): string | undefined {
+  if (!/^[+-]?\d{1,100}$/.test(value)) return undefined;
+  const number = BigInt(value.replace(/^\+/, ''));
+  return BigInt.asIntN(64, number) === number ? String(number) : undefined;
+}
+
+const TIME = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)$/;
+
+/** Zones shift whole minutes; JavaScript's dates have no leap seconds and no nanoseconds, lldap's have both. */
+function canonicalTime(value: string): string | undefined {
+  const [, day, minute, second, fraction = '', zone = ''] = TIME.exec(value) ?? [];
+  const [local, utc] = [isoTime(`${day}T${minute}Z`), isoTime(`${day}T${minute}${zone.toUpperCase()}`)];
+  // Date takes the 30th of February for the 1st of March, and 24:00 for the next day.
+  if (!local.startsWith(`${day}T${minute}`) || Number(second) > 60) return undefined;
+  // Where the zone leads out of the years of four digits, lldap returns the year with a sign.
+  return /^\d{4}-/.test(utc) ? `${utc.slice(0, 17)}${second}.${fraction.slice(0, 9).padEnd(9, '0')}` : undefined;
+}
+
+function isoTime(text: string): string {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? '' : date.toISOString();
+}
+
+function shorten(value: string): string {
+  return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto';
+import type { Connection } from '../kube/connection.ts';
+import { KubeError } from '../kube/errors.ts';
+import type { Clock } from '../platform/clock.ts';
+
+/** Checks an `Authorization` header. Throws a {@link Refusal} for a caller who is not served. */
+export type Authenticate = (authorization: string | undefined) => Promise<void>;
+
+/** The server answers with `status` and the message. */
+export class Refusal extends Error {
+  override name = 'Refusal';
+  readonly status: 401 | 503;
+  readonly expose = true;
+
+  constructor(status: 401 | 503, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Tokens that are remembered; the API server is asked about others again. */
+const MAX_KNOWN = 1_000;
+
+/**
+ * Serves whoever has a token for `audience` of a ServiceAccount in the operator's own namespace, as Knative's Triggers and the
+ * Jobs have.
+ *
+ * 1. The API server judges each token (TokenReview). One that it accepts is remembered, by its hash, until it expires.
+ * 2. A token that it does not accept is answered with 401, which the broker does not repeat.
+ * 3. If the API server does not answer, 503: the broker delivers again.
+ */
+export function createAuthentication(connection: Connection, audience: string, clock: Clock): Authenticate {
+  /** By hash: when it expires, in milliseconds since the epoch. */
+  const known = new Map<string, Promise<number>>();
+
+  async function expiryOf(token: string | undefined): Promise<number> {
+    const namespace = await connection.namespace();
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token, audiences: [audience] } };
+    const path = '/apis/authentication.k8s.io/v1/tokenreviews';
+    const { status } = token ? ((await connection.request({ method: 'POST', path, body })) as TokenReview) : {};
+    const isAccepted = status?.authenticated && status.audiences?.includes(audience);
+    if (!isAccepted || !status.user?.username?.startsWith(`system:serviceaccount:${namespace}:`))
+      throw new Refusal(401, `Send "Authorization: Bearer" with a token of a ServiceAccount in ${namespace} for the audience ${audience}.`);
+    const claims = Buffer.from(token?.split('.')[1] ?? '', 'base64url').toString();
+    return 1000 * Number(/"exp":(\d+)/.exec(claims)?.[1] ?? 0);
+  }
+
+  return async (authorization) => {
+    const token = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
+    const hash = createHash('sha256')
+      .update(token ?? '')
+      .digest('base64');
+    try {
+      const seen = known.get(hash);
+      if (seen && (await seen) > clock.now()) return;
+      const asked = expiryOf(token);
+      known.set(hash, asked);
+      const [oldest] = known.keys();
+      if (oldest && known.size > MAX_KNOWN) known.delete(oldest);
+      await asked;
+    } catch (error) {
+      known.delete(hash);
+      if (!(error instanceof KubeError)) throw error;
+      throw new Refusal(503, `The API server did not check the token (${error.status || 'no answer'}); deliver again.`);
+    }
+  };
+}
+
+interface TokenReview {
+  status?: { authenticated?: boolean; audiences?: string[]; user?: { username?: string } };
+}

@@ -1,0 +1,143 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Credentials } from '../lldap/session.ts';
+import { LEVELS, type Level } from '../telemetry/log.ts';
+
+/** What an installation says of itself, from the environment (the ConfigMap `lldap-operator`). */
+export interface Config {
+  instance: string;
+  /** lldap's HTTP address, without a path. */
+  lldapUrl: string;
+  /** `ldap://` or `ldaps://`. */
+  ldapUrl: string;
+  /** What is wrong with the two. No error: a function that does not start could not say it in the status of resources. */
+  lldapProblem?: string | undefined;
+  /** Discovered from the directory when not given. */
+  baseDn?: string | undefined;
+  /** PEM, for both of lldap's addresses. */
+  ca?: string | undefined;
+  brokerUrl: string;
+  /** A file with the token to post with, where the broker asks who posts. */
+  brokerTokenFile?: string | undefined;
+  /** The audience of the token that every caller needs, where callers are asked who they are. */
+  tokenAudience?: string | undefined;
+  /** Besides the operator's own. */
+  privilegedNamespaces: string[];
+  /** Whose resources are served: those of all namespaces, or of the operator's own only. */
+  namespaces: 'all' | 'own';
+  adoption: 'privileged' | 'all';
+  passwordMinLength: number;
+  /** Passes at once in one process. */
+  maxPasses: number;
+  /** Calls to lldap at once from one process. */
+  lldapMaxCalls: number;
+  /** The longest delay between two attempts. */
+  retryMaxMs: number;
+  /** Requeue events that one process holds. */
+  maxHeld: number;
+  /** Events a second that a sweep posts. */
+  sweepRate: number;
+  logLevel: Level;
+  /** Where the Secret with `username` and `password` is mounted; functions that do not talk to lldap have none. */
+  credentialsDir?: string | undefined;
+  port: number;
+}
+
+/** Says in one line which setting is wrong and what it should be. */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+/** @throws ConfigError for the first setting that is missing or wrong, but for lldap's addresses: see `lldapProblem`. */
+export function loadConfig(env: NodeJS.ProcessEnv): Config {
+  const optional = (name: string): string | undefined => env[name]?.trim() || undefined;
+  const required = (name: string, what: string): string => {
+    const value = optional(name);
+    if (!value) throw new ConfigError(`${name} is not set: ${what}.`);
+    return value;
+  };
+  const url = (name: string, schemes: string[]): string => {
+    const value = required(name, `give an address that starts with ${schemes.map((s) => `${s}//`).join(' or ')}`);
+    const parsed = URL.canParse(value) ? new URL(value) : undefined;
+    if (!parsed?.hostname || !schemes.includes(parsed.protocol) || parsed.username || parsed.password) {
+      throw new ConfigError(`${name} is not an address of the form ${schemes[0]}//host:port, without user name or password: correct it.`);
+    }
+    return value.replace(/\/+$/, '');
+  };
+  let lldapProblem: string | undefined;
+  const lldapAddress = (name: string, schemes: string[]): string => {
+    try {
+      return url(name, schemes);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      lldapProblem = [lldapProblem, error.message].filter(Boolean).join(' ');
+      return '';
+    }
+  };
+  const number = (name: string, fallback: number, least: number, most: number): number => {
+    const value = optional(name);
+    if (value === undefined) return fallback;
+    const parsed = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+    if (!(parsed >= least && parsed <= most))
+      throw new ConfigError(`${name} is "${value}": it must be a whole number from ${least} to ${most}.`);
+    return parsed;
+  };
+  const choice = <T extends string>(name: string, choices: readonly T[], fallback: T): T => {
+    const value = optional(name) ?? fallback;
+    const found = choices.find((c) => c === value);
+    if (!found) throw new ConfigError(`${name} is "${value}": it must be one of ${choices.join(', ')}.`);
+    return found;
+  };
+  const instance = required('LLDAP_INSTANCE', 'give the value of the lldap-instance label that this installation serves');
+  if (!LABEL_VALUE.test(instance))
+    throw new ConfigError(
+      `LLDAP_INSTANCE is "${instance}": it must be a label's value, up to 63 letters, digits, dashes, dots and underscores that begin and end with a letter or digit.`,
+    );
+  const ca = optional('LLDAP_CA');
+  if (ca && !ca.includes('-----BEGIN CERTIFICATE-----'))
+    throw new ConfigError('LLDAP_CA is not a PEM certificate: it must hold "-----BEGIN CERTIFICATE-----".');
+  const lldapUrl = lldapAddress('LLDAP_URL', ['http:', 'https:']);
+  const ldapUrl = lldapAddress('LLDAP_LDAP_URL', ['ldap:', 'ldaps:']);
+  return {
+    instance,
+    lldapUrl,
+    ldapUrl,
+    lldapProblem,
+    baseDn: optional('LLDAP_BASE_DN'),
+    ca,
+    brokerUrl: url('BROKER_URL', ['http:', 'https:']),
+    brokerTokenFile: optional('BROKER_TOKEN_FILE'),
+    tokenAudience: optional('TOKEN_AUDIENCE'),
+    privilegedNamespaces: (optional('PRIVILEGED_NAMESPACES') ?? '').split(/[\s,]+/).filter(Boolean),
+    namespaces: choice('NAMESPACES', ['all', 'own'], 'all'),
+    adoption: choice('ADOPTION', ['privileged', 'all'], 'privileged'),
+    passwordMinLength: number('PASSWORD_MIN_LENGTH', 8, 1, 1000),
+    maxPasses: number('MAX_PASSES', 32, 1, 1000),
+    lldapMaxCalls: number('LLDAP_MAX_CALLS', 8, 1, 100),
+    retryMaxMs: number('RETRY_MAX_SECONDS', 300, 1, 300) * 1000,
+    maxHeld: number('MAX_HELD', 1000, 1, 100_000),
+    sweepRate: number('SWEEP_EVENTS_PER_SECOND', 50, 1, 10_000),
+    logLevel: choice('LOG_LEVEL', LEVELS, 'info'),
+    credentialsDir: optional('CREDENTIALS_DIR'),
+    port: number('PORT', 8080, 0, 65_535),
+  };
+}
+
+/** Reads the mounted Secret anew, so that a rotated password is used without a restart. */
+export async function readCredentials(config: Config): Promise<Credentials> {
+  const dir = config.credentialsDir;
+  if (!dir) throw new ConfigError('CREDENTIALS_DIR is not set: mount the Secret with "username" and "password" and name its folder.');
+  const read = async (key: string): Promise<string> => {
+    const value = await readFile(join(dir, key), 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw new ConfigError(
+        `The credentials' key "${key}" cannot be read (${error.code}): give the Secret both "username" and "password".`,
+      );
+    });
+    const trimmed = value.replace(/\r?\n$/, '');
+    if (!trimmed) throw new ConfigError(`The credentials' key "${key}" is empty: give the Secret both "username" and "password".`);
+    return trimmed;
+  };
+  return { username: await read('username'), password: await read('password') };
+}

@@ -1,0 +1,208 @@
+import { MARK_ATTRIBUTE } from '../../shared/constants.ts';
+import type { KindName, LldapMembership, ResourceOf } from '../../shared/kube/resources.ts';
+import type { Moment } from './history.ts';
+import type { AnyResource } from './kube-double.ts';
+import { ADMIN, type Identity } from './lldap-double.ts';
+import {
+  declares,
+  isBuiltIn,
+  isPrivileged,
+  isStalled,
+  lower,
+  mayDelete,
+  mayTakeAway,
+  mayWrite,
+  type RuleBook,
+  readMark,
+  refOf,
+} from './ownership-oracle.ts';
+
+/** Which mutations of lldap a resource may lead to: what it asks for, on what is its own. */
+
+export type Fields = Record<string, unknown>;
+interface Values {
+  name: string;
+  value: string[];
+}
+
+/** Of what is not there any more, lldap changes nothing. */
+export function isVain(operation: string, variables: Fields, moment: Moment): boolean {
+  const { user, group, userId, groupId } = variables as { user?: Fields; group?: Fields; userId?: unknown; groupId?: unknown };
+  if (operation.startsWith('create')) return false;
+  const aboutUser = user?.id ?? userId;
+  const aboutGroup = group?.id ?? groupId;
+  return (
+    (aboutUser !== undefined && userNamed(moment, String(aboutUser)) === undefined) ||
+    (aboutGroup !== undefined && groupOf(moment, aboutGroup) === undefined)
+  );
+}
+
+/** What a pass may have seen: lldap at one moment, and the resources at that or a later one. */
+export function anyView(moments: readonly Moment[], holds: (moment: Moment) => boolean): boolean {
+  if (moments.some(holds)) return true;
+  return moments.some(({ objects }, i) => moments.slice(i + 1).some((later) => later.objects !== objects && holds({ ...later, objects })));
+}
+
+export function pairOf({ userId, groupId }: Fields, moment: Moment): string {
+  return `${userNamed(moment, String(userId))?.uuid}|${groupOf(moment, groupId)?.uuid}`;
+}
+
+export const userNamed = (moment: Moment, id: string) => moment.objects.find((o) => o.kind === 'LldapUser' && o.name === lower(id));
+export const groupOf = (moment: Moment, id: unknown) => moment.objects.find((o) => o.kind === 'LldapGroup' && o.groupId === id);
+
+export function passwordAsked({ spec, metadata }: ResourceOf['LldapUser'], moment: Moment): string | undefined {
+  const ref = spec.passwordSecretRef;
+  const data = ref && moment.secrets.get(`${metadata.namespace}/${ref.name}`)?.data?.[ref.key];
+  return data === undefined ? undefined : Buffer.from(data, 'base64').toString();
+}
+
+/** Was it right at that moment? */
+type Rule = (variables: Fields, self: AnyResource, moment: Moment, book: RuleBook, done: ReadonlySet<string>) => boolean;
+
+export const RULES: Record<string, Rule> = {
+  createUser: ({ user }, self, _moment, book) => {
+    const { id, attributes, ...fields } = user as Fields & { attributes: Values[] };
+    return isLive(self, 'LldapUser') && declares(self) === id && asks(self, { ...fields, insertAttributes: attributes }, book, 'created');
+  },
+  updateUser: ({ user }, self, moment, book) => {
+    const { id, ...change } = user as Fields & { id: string };
+    const object = userNamed(moment, id);
+    if (!object || !isLive(self, 'LldapUser') || declares(self) !== id) return false;
+    return mayWrite(object, self, moment, book) && asks(self, change, book);
+  },
+  deleteUser: ({ userId }, self, moment, book) => {
+    const object = userNamed(moment, String(userId));
+    return object === undefined || (isGoing(self) && mayDelete(object, self, moment, book));
+  },
+  createGroupWithDetails: ({ request }, self, _moment, book) => {
+    const { attributes, ...fields } = request as Fields & { attributes: Values[] };
+    return (
+      isLive(self, 'LldapGroup') && !isBuiltIn(declares(self)) && asks(self, { ...fields, insertAttributes: attributes }, book, 'created')
+    );
+  },
+  updateGroup: ({ group }, self, moment, book) => {
+    const { id, ...change } = group as Fields;
+    const object = groupOf(moment, id);
+    if (!object || !isLive(self, 'LldapGroup')) return false;
+    return mayWrite(object, self, moment, book) && asks(self, change, book);
+  },
+  deleteGroup: ({ groupId }, self, moment, book) => {
+    const object = groupOf(moment, groupId);
+    return object === undefined || (isGoing(self) && mayDelete(object, self, moment, book));
+  },
+  addUserToGroup: ({ userId, groupId }, self, moment, book) => {
+    const user = userNamed(moment, String(userId));
+    const group = groupOf(moment, groupId);
+    return user !== undefined && group !== undefined && isLive(self, 'LldapMembership') && mayJoin(self, user, group, moment, book);
+  },
+  removeUserFromGroup: (variables, self, moment, book, done) => {
+    const user = userNamed(moment, String(variables.userId));
+    const group = groupOf(moment, variables.groupId);
+    if (!user || !group || self.kind !== 'LldapMembership') return false;
+    return mayRemove(self, user, group, moment, book, done.has(`${self.metadata.uid} ${pairOf(variables, moment)}`));
+  },
+  addUserAttribute: (definition, self) => isLive(self, 'LldapAttributeSchema') && defines(self, 'User', definition),
+  addGroupAttribute: (definition, self) => isLive(self, 'LldapAttributeSchema') && defines(self, 'Group', definition),
+  deleteUserAttribute: ({ name }, self, moment, book, done) => mayUndefine(self, 'User', String(name), moment, book, done),
+  deleteGroupAttribute: ({ name }, self, moment, book, done) => mayUndefine(self, 'Group', String(name), moment, book, done),
+};
+
+const isGoing = (self: AnyResource) => self.metadata.deletionTimestamp !== undefined;
+
+function isLive<K extends KindName>(self: AnyResource, kind: K): self is ResourceOf[K] & AnyResource {
+  return self.kind === kind && !isGoing(self) && !self.spec.suspend;
+}
+
+/** Whether each field and attribute of a change is what the spec names, or the resource's own mark. */
+function asks(self: AnyResource, change: Fields, book: RuleBook, origin?: string): boolean {
+  const {
+    insertAttributes = [],
+    removeAttributes = [],
+    ...fields
+  } = change as Fields & {
+    insertAttributes?: Values[];
+    removeAttributes?: string[];
+  };
+  const spec = self.spec as unknown as Fields & { attributes?: Values[] };
+  const named = (name: string) => spec.attributes?.find((a) => lower(a.name) === lower(name))?.value;
+  const isOwnMark = ({ name, value }: Values) => {
+    const mark = readMark(value[0]);
+    const isSelf = mark?.ref === refOf(self) && mark.uid === self.metadata.uid;
+    return name === MARK_ATTRIBUTE && isSelf && mark.instance === book.instance && (!origin || mark.origin === origin);
+  };
+  return (
+    Object.entries(fields).every(([field, value]) => spec[field] === value) &&
+    insertAttributes.every((a) => isOwnMark(a) || JSON.stringify(named(a.name)) === JSON.stringify(a.value)) &&
+    removeAttributes.every((name) => named(name)?.every((value) => value === ''))
+  );
+}
+
+/** The group is the one of the declared name, or the one that a resource of that name has. */
+function mayJoin(self: LldapMembership, user: Identity, group: Identity, moment: Moment, book: RuleBook): boolean {
+  if (declares(self) !== `${user.name} in ${lower(group.name)}` && !isRecordedAs(group, lower(self.spec.groupName), moment)) return false;
+  if (lower(self.spec.userName) !== user.name) return false;
+  if (!isBuiltIn(group.name) && !isBuiltIn(self.spec.groupName)) return true;
+  const mark = readMark(user.mark);
+  return isPrivileged(self.metadata.namespace, book) && mark?.instance === book.instance && isPrivileged(mark.namespace, book);
+}
+
+function isRecordedAs(group: Identity, name: string, moment: Moment): boolean {
+  return [...moment.resources.values()].some((r) => r.kind === 'LldapGroup' && declares(r) === name && r.status?.uuid === group.uuid);
+}
+
+function mayRemove(self: LldapMembership, user: Identity, group: Identity, moment: Moment, book: RuleBook, joinedIt: boolean): boolean {
+  if (user.name === ADMIN && lower(group.name) === 'lldap_admin') return false;
+  if (isGoing(self) && self.spec.deletionPolicy === 'Retain') return false;
+  const joined = self.status?.joined;
+  const was = joined?.userUuid === user.uuid && joined.groupUuid === group.uuid;
+  // Whom a join reached that was meant for the account before is taken out, by whichever process.
+  const mark = readMark(user.mark);
+  const isOwned = mark?.instance === book.instance && isPrivileged(mark.namespace, book);
+  const record = self.status?.joining ?? joined;
+  if (record?.groupUuid === group.uuid && isBuiltIn(group.name) && !was && !isOwned && lower(self.spec.userName) === user.name) return true;
+  if (!was && !joinedIt && !(isGoing(self) && declares(self) === `${user.name} in ${lower(group.name)}`)) return false;
+  return !isClaimed(self, user, group, moment, book);
+}
+
+/** Whether another membership that may, and is not going, declares the pair by the names of now. */
+export function isClaimed(self: AnyResource | undefined, user: Identity, group: Identity, moment: Moment, book: RuleBook): boolean {
+  return [...moment.resources.values()].some(
+    (r) =>
+      r.kind === 'LldapMembership' &&
+      r.metadata.uid !== self?.metadata.uid &&
+      !isGoing(r) &&
+      declares(r) === `${user.name} in ${lower(group.name)}` &&
+      (!isBuiltIn(group.name) || isPrivileged(r.metadata.namespace, book)),
+  );
+}
+
+function defines(self: AnyResource, target: string, definition: Fields): boolean {
+  if (self.kind !== 'LldapAttributeSchema') return false;
+  const { isList = false, isVisible = false, isEditable = false } = self.spec;
+  return (
+    self.spec.target === target &&
+    declares(self) === definition.name &&
+    isList === definition.isList &&
+    isVisible === definition.isVisible &&
+    isEditable === definition.isEditable
+  );
+}
+
+function mayUndefine(self: AnyResource, target: string, name: string, moment: Moment, book: RuleBook, done: ReadonlySet<string>): boolean {
+  if (self.kind !== 'LldapAttributeSchema' || !isGoing(self) || self.spec.target !== target || declares(self) !== name) return false;
+  if (self.spec.deletionPolicy === 'Retain' || !(mayTakeAway(self, book) || done.has(`${self.metadata.uid} ${name}`))) return false;
+  const others = [...moment.resources.values()];
+  const declared = others.some(
+    (r) =>
+      r.kind === self.kind &&
+      r.metadata.uid !== self.metadata.uid &&
+      !isGoing(r) &&
+      !isStalled(r) &&
+      declares(r) === name &&
+      r.spec.target === target,
+  );
+  const used = others.some(
+    (r) => r.kind === `Lldap${target}` && (r.spec as { attributes?: Values[] }).attributes?.some((a) => lower(a.name) === name),
+  );
+  return !declared && !used;
+}

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { findLost, type Inventory, isStalled, needsLook } from '../../../../functions/startup/unsettled.ts';
+import { REQUESTED_AT, VIRTUAL_LABEL } from '../../../../shared/constants.ts';
+import type { LldapGroupStatus, LldapMembershipStatus, LldapUserStatus, Retry } from '../../../../shared/kube/resources.ts';
+import { refOf } from '../../../../shared/rules/resource-names.ts';
+import { condition, group, membership, OPERATOR_NAMESPACE, READY, schema, user } from '../../support/examples.ts';
+
+const NOW = Date.parse('2026-03-01T12:00:00.000Z');
+const settled = { observedGeneration: 1, conditions: [READY] };
+const failed = { observedGeneration: 1, conditions: [condition('Ready', 'False', 'LldapUnavailable')] };
+const retry = (nextTime: string): Retry => ({ nextTime, attempts: 1, reason: 'Unavailable' });
+const asked = { annotations: { [REQUESTED_AT]: 'now' } };
+const deleted = { deletionTimestamp: '2026-03-01T11:00:00Z' };
+
+describe('functions/startup/unsettled', () => {
+  describe('a resource is looked at', () => {
+    const cases: Record<string, [Parameters<typeof user>[0], boolean]> = {
+      'not when it is settled': [{ status: settled }, false],
+      'when its first event was lost': [{ metadata: { finalizers: [] } }, true],
+      'when the event of a change was lost': [{ metadata: { generation: 2 }, status: settled }, true],
+      'when it failed and nothing will try again': [{ status: failed }, true],
+      'when a person may have mended it': [
+        { status: { ...failed, conditions: [...failed.conditions, condition('Stalled', 'True')] } },
+        true,
+      ],
+      'when its finalizer was removed': [{ metadata: { finalizers: [] }, status: settled }, true],
+      'not while its retry is to come': [{ status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } }, false],
+      'not while its retry is at most two minutes late': [{ status: { ...failed, retry: retry('2026-03-01T11:58:00.000Z') } }, false],
+      'when its retry is later than that': [{ status: { ...failed, retry: retry('2026-03-01T11:57:59.999Z') } }, true],
+      'when the broker did not take its retry': [{ status: { ...failed, retry: { attempts: 1, reason: 'Unavailable' } } }, true],
+      'when its retry is of the generation before': [
+        { metadata: { generation: 2 }, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
+        true,
+      ],
+      'not without a finalizer while its retry is to come': [
+        { metadata: { finalizers: [] }, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
+        false,
+      ],
+      'when a person asks': [{ metadata: asked, status: settled }, true],
+      'when a person asks, though a retry is to come': [
+        { metadata: asked, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
+        true,
+      ],
+      'not when that was done': [{ metadata: asked, status: { ...settled, lastHandledReconcileAt: 'now' } }, false],
+      'when it is being deleted and waits for us': [{ metadata: deleted, status: settled }, true],
+      'not when it is being deleted and waits for others': [
+        { metadata: { ...deleted, finalizers: ['example.com/other'] }, status: settled },
+        false,
+      ],
+      'not when it is being deleted and its retry is to come': [
+        { metadata: deleted, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
+        false,
+      ],
+      'not when it is suspended and says so': [{ spec: { suspend: true }, status: failed }, false],
+      'not when it is suspended and says so, though a person asks': [{ spec: { suspend: true }, metadata: asked, status: failed }, false],
+      'when it was suspended, and does not say so yet': [{ spec: { suspend: true }, metadata: { generation: 2 }, status: settled }, true],
+    };
+    for (const [name, [example, looks]] of Object.entries(cases)) it(name, () => assert.equal(needsLook(user(example), NOW), looks));
+  });
+
+  describe('a resource that only a person can help', () => {
+    const status = { ...failed, conditions: [...failed.conditions, condition('Stalled', 'True')] };
+    const cases: Record<string, [Parameters<typeof user>[0], boolean]> = {
+      'is not counted as lost': [{ status }, true],
+      'is, when the event of a change was lost': [{ metadata: { generation: 2 }, status }, false],
+      'is, when a person asks': [{ metadata: asked, status }, false],
+      'is, when its deletion was lost': [{ metadata: deleted, status }, false],
+    };
+    for (const [name, [example, stalled]] of Object.entries(cases)) it(name, () => assert.equal(isStalled(user(example)), stalled));
+  });
+
+  const NONE: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
+  const lost = (inventory: Partial<Inventory>) =>
+    findLost({ ...NONE, ...inventory }, OPERATOR_NAMESPACE, NOW).map((r) => `${r.kind} ${refOf(r)}`);
+
+  it('definitions come first, then users and groups, then memberships, so that each finds what it waits for', () => {
+    assert.deepEqual(
+      lost({ LldapUser: [user()], LldapGroup: [group()], LldapMembership: [membership()], LldapAttributeSchema: [schema()] }),
+      ['LldapAttributeSchema team/shoe-size', 'LldapUser team/alice', 'LldapGroup team/crew', 'LldapMembership team/alice-crew'],
+    );
+  });
+
+  it('users that wait for the installation’s key are looked at, though a retry is to come: startup makes it', () => {
+    const waits = (reason: string) =>
+      user({ status: { ...failed, conditions: [condition('Ready', 'False', reason)], retry: retry('2026-03-01T12:01:00.000Z') } });
+    assert.deepEqual(lost({ LldapUser: [waits('PasswordKeyMissing')] }), ['LldapUser team/alice']);
+    assert.deepEqual(lost({ LldapUser: [waits('SecretNotFound')] }), []);
+  });
+
+  it('what is settled is left alone, of every kind', () => {
+    const joined = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' };
+    assert.deepEqual(
+      lost({
+        LldapUser: [user({ status: settled })],
+        LldapGroup: [group({ status: settled })],
+        LldapMembership: [membership({ status: { ...settled, joined } })],
+        LldapAttributeSchema: [schema({ status: settled })],
+      }),
+      [],
+    );
+  });
+
+  describe('virtual groups', () => {
+    const labels = { [VIRTUAL_LABEL]: 'true' };
+    const virtual = (namespace: string) =>
+      group({ metadata: { name: 'lldap-admin', namespace, labels }, spec: { displayName: 'lldap_admin' } });
+    it('are startup’s own', () => assert.deepEqual(lost({ LldapGroup: [virtual(OPERATOR_NAMESPACE)] }), []));
+    it('are not what a tenant makes to look like them', () => {
+      assert.deepEqual(lost({ LldapGroup: [virtual('team')] }), ['LldapGroup team/lldap-admin']);
+    });
+
+    const joined = membership({
+      spec: { groupName: 'lldap_admin' },
+      status: { ...settled, joined: { userUuid: 'uuid-alice', groupId: 1, groupUuid: 'uuid-admins' } },
+    });
+    const stands = { ...virtual(OPERATOR_NAMESPACE), status: { ...settled, groupId: 4, uuid: 'uuid-new' } };
+    const pretends = { ...virtual('team'), status: { ...settled, groupId: 9, uuid: 'uuid-other' } };
+    const stays = { ...stands, status: { ...settled, groupId: 1, uuid: 'uuid-admins' } };
+
+    it('alone say what a built-in name means', () => {
+      assert.deepEqual(lost({ LldapGroup: [stays, pretends], LldapMembership: [joined] }), []);
+      assert.deepEqual(lost({ LldapGroup: [stands], LldapMembership: [joined] }), ['LldapMembership team/alice-crew']);
+    });
+  });
+
+  describe('a settled membership is looked at', () => {
+    const aMember = (status: LldapMembershipStatus = {}, more: Parameters<typeof membership>[0] = {}) =>
+      membership({ ...more, status: { ...settled, joined: { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' }, ...status } });
+    const aUser = (status: LldapUserStatus = {}) => user({ status: { ...settled, uuid: 'uuid-alice', ...status } });
+    const aGroup = (status: LldapGroupStatus = {}, displayName = 'Crew') =>
+      group({ spec: { displayName }, status: { ...settled, groupId: 7, uuid: 'uuid-crew', ...status } });
+    const cases: Record<string, [Partial<Inventory>, boolean]> = {
+      'not while all is as it was': [{ LldapUser: [aUser()], LldapGroup: [aGroup()], LldapMembership: [aMember()] }, false],
+      'when its user was made anew': [{ LldapUser: [aUser({ uuid: 'uuid-new' })], LldapMembership: [aMember()] }, true],
+      'when its user was made anew, whatever the case of the name': [
+        { LldapUser: [aUser({ uuid: 'uuid-new' })], LldapMembership: [aMember({}, { spec: { userName: 'ALICE' } })] },
+        true,
+      ],
+      'when its group was made anew': [{ LldapGroup: [aGroup({ groupId: 8, uuid: 'uuid-new' })], LldapMembership: [aMember()] }, true],
+      'when its group has another name': [{ LldapGroup: [aGroup({}, 'Team')], LldapMembership: [aMember()] }, true],
+      'not when another user or group was made anew': [
+        {
+          LldapUser: [user({ spec: { username: 'bob' }, status: { ...settled, uuid: 'uuid-bob' } })],
+          LldapGroup: [aGroup({ groupId: 9, uuid: 'uuid-other' }, 'Other')],
+          LldapMembership: [aMember()],
+        },
+        false,
+      ],
+      'when it records nothing': [{ LldapMembership: [membership({ status: settled })] }, true],
+      'not when it is suspended': [
+        { LldapUser: [aUser({ uuid: 'uuid-new' })], LldapMembership: [aMember({}, { spec: { suspend: true } })] },
+        false,
+      ],
+      'not when it is being deleted, and waits for others': [
+        { LldapUser: [aUser({ uuid: 'uuid-new' })], LldapMembership: [aMember({}, { metadata: { ...deleted, finalizers: [] } })] },
+        false,
+      ],
+    };
+    for (const [name, [inventory, looks]] of Object.entries(cases)) {
+      it(name, () => assert.deepEqual(lost(inventory), looks ? ['LldapMembership team/alice-crew'] : []));
+    }
+  });
+
+  describe('two resources that think that one object is theirs', () => {
+    const owner = (namespace: string, more: Parameters<typeof user>[0] = {}) =>
+      user({ ...more, metadata: { namespace, ...more?.metadata }, status: { ...settled, uuid: 'uuid-alice', ...more?.status } });
+    it('are both looked at', () => {
+      assert.deepEqual(lost({ LldapUser: [owner('one'), owner('two'), owner('three', { status: { uuid: 'uuid-other' } })] }), [
+        'LldapUser one/alice',
+        'LldapUser two/alice',
+      ]);
+    });
+    it('may be a user and a group, for which a uuid means another thing', () => {
+      assert.deepEqual(
+        lost({ LldapUser: [owner('one')], LldapGroup: [group({ status: { ...settled, groupId: 7, uuid: 'uuid-alice' } })] }),
+        [],
+      );
+    });
+    it('are none if one of them is not Ready, and so does not think it', () => {
+      const waits = owner('two', { status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } });
+      assert.deepEqual(lost({ LldapUser: [owner('one'), waits] }), []);
+    });
+    it('are looked at, all but who is suspended and says so', () => {
+      const suspended = owner('two', { spec: { suspend: true } });
+      assert.deepEqual(lost({ LldapUser: [owner('one'), suspended] }), ['LldapUser one/alice']);
+    });
+    it('are none where they record nothing', () => {
+      assert.deepEqual(lost({ LldapUser: [user({ status: settled }), user({ metadata: { namespace: 'two' }, status: settled })] }), []);
+    });
+    it('are none if one of them is being deleted', () => {
+      assert.deepEqual(lost({ LldapUser: [owner('one'), owner('two', { metadata: { ...deleted, finalizers: [] } })] }), []);
+    });
+  });
+});

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import type { Io } from '../../../shared/engine/kind.ts';
+import { wake } from '../../../shared/engine/outcome.ts';
+import { BrokerError } from '../../../shared/events/broker.ts';
+import { KubeError } from '../../../shared/kube/errors.ts';
+import type { LldapMembership, LldapUser } from '../../../shared/kube/resources.ts';
+import { contenders, joinedBy, targetOf, usersOf } from '../../../shared/lookup/dependents.ts';
+import { isReady } from '../../../shared/rules/predicates.ts';
+import { createLog } from '../../../shared/telemetry/log.ts';
+import { condition, membership, READY, user } from '../support/examples.ts';
+
+function bench({ memberships = [], users = [], post }: { memberships?: LldapMembership[]; users?: LldapUser[]; post?: Error } = {}) {
+  const asked: unknown[] = [];
+  const posted: string[] = [];
+  const lines: string[] = [];
+  const io = {
+    lookup: {
+      select: async (kind: string, fields: object) => {
+        asked.push([kind, fields]);
+        return memberships;
+      },
+      declaring: async (kind: string, name: string) => {
+        asked.push([kind, name]);
+        return users;
+      },
+      all: async () => users,
+    },
+    broker: {
+      reconcile: async ({ name }: { name: string }) => {
+        if (post && posted.length === 1) throw post;
+        posted.push(name);
+      },
+    },
+    log: createLog('debug', (line) => lines.push(line)),
+  } as unknown as Io;
+  return { io, asked, posted, lines };
+}
+
+const ready = { conditions: [READY] };
+const waiting = { conditions: [condition('Ready', 'False', 'Conflict')] };
+
+describe('shared/lookup/dependents', () => {
+  it('an event is about a resource’s kind, namespace and name', () => {
+    assert.deepEqual(targetOf(user()), { kind: 'LldapUser', namespace: 'team', name: 'alice' });
+  });
+
+  it('memberships are found by the names in their statuses, and those that do not wait are left alone', async () => {
+    const { io, asked } = bench({
+      memberships: [membership({ status: waiting }), membership({ metadata: { name: 'done' }, status: ready })],
+    });
+    assert.deepEqual(await joinedBy(io, { userKey: 'alice' }, (m) => !isReady(m)), [
+      { kind: 'LldapMembership', namespace: 'team', name: 'alice-crew' },
+    ]);
+    await joinedBy(io, { groupKey: 'crew' }, () => true);
+    assert.deepEqual(asked, [
+      ['LldapMembership', { 'status.userKey': 'alice' }],
+      ['LldapMembership', { 'status.groupKey': 'crew' }],
+    ]);
+  });
+
+  it('everybody else who declares a name that is freed looks again, also who seems to have it already', async () => {
+    const self = user();
+    const others = [user({ metadata: { name: 'al' }, status: waiting }), user({ metadata: { name: 'ally' }, status: ready })];
+    const { io, asked } = bench({ users: [self, ...others] });
+    assert.deepEqual(
+      (await contenders(io, self, 'alice')).map(({ name }) => name),
+      ['al', 'ally'],
+    );
+    assert.deepEqual(asked, [['LldapUser', 'alice']]);
+  });
+
+  it('users of an attribute are those that name it, in whatever case', async () => {
+    const naming = (name: string, ...attributes: string[]) =>
+      user({ metadata: { name }, spec: { attributes: attributes.map((a) => ({ name: a, value: [] })) } });
+    const { io } = bench({ users: [user(), naming('one', 'Shoe-Size'), naming('two', 'nick', 'shoe-size'), naming('three', 'shoe')] });
+    assert.deepEqual(
+      (await usersOf(io, 'LldapUser', 'shoe-size')).map(({ metadata }) => metadata.name),
+      ['one', 'two'],
+    );
+  });
+
+  describe('waking others', () => {
+    const targets = [targetOf(user()), targetOf(user({ metadata: { name: 'bob' } }))];
+
+    it('posts an event for each', async () => {
+      const { io, posted } = bench();
+      await wake(io, async () => targets);
+      assert.deepEqual(posted, ['alice', 'bob']);
+    });
+
+    it('that the broker does not take is no failure of the one that wakes: retries and the sweep cover it', async () => {
+      const { io, posted, lines } = bench({ post: new BrokerError('The broker answered 503.') });
+      await wake(io, async () => targets);
+      assert.deepEqual(posted, ['alice']);
+      assert.match(lines.join(''), /"level":"warn","message":"dependents could not be woken","reason":"The broker answered 503\."/);
+    });
+
+    it('that cannot be found is none either', async () => {
+      const { io, lines } = bench();
+      await wake(io, async () => {
+        throw new KubeError(403, 'lldapmemberships is forbidden', 'Forbidden');
+      });
+      assert.match(lines.join(''), /"reason":"The API server answered 403 Forbidden"/);
+    });
+
+    it('that nobody foresaw to fail fails', async () => {
+      const { io } = bench();
+      const find = async () => {
+        throw new TypeError('unforeseen');
+      };
+      await assert.rejects(wake(io, find), { message: 'unforeseen' });
+    });
+  });
+});

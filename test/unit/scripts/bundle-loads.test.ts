@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { about, DIST, event, post, useBundle } from './use-bundle.ts';
+
+describe('the bundle loads only what it needs:', () => {
+  const { directory, start, stop } = useBundle();
+
+  /** A text that only this package's code has. */
+  const marks = {
+    axios: 'ERR_BAD_OPTION_VALUE',
+    ldapts: '1.3.6.1.4.1.1466.20037',
+    'client-node': 'KUBERNETES_SERVICE_HOST',
+    opentelemetry: 'OTEL_BSP_SCHEDULE_DELAY',
+  };
+  const compiler = 'schema with key or id';
+
+  /** The packages among the files that the process had loaded when it ended, as V8 itself tells. */
+  async function loadedBy(work: (port: number) => Promise<unknown>): Promise<string[]> {
+    const coverage = await mkdtemp(join(directory(), 'coverage-'));
+    const started = await start('user', { NODE_V8_COVERAGE: coverage });
+    await work(started.port);
+    assert.equal(await stop(started), 0);
+    const files = new Set<string>();
+    for (const file of await readdir(coverage)) {
+      const { result } = JSON.parse(await readFile(join(coverage, file), 'utf8')) as { result: { url: string }[] };
+      for (const { url } of result) if (url.startsWith('file:') && url.includes('/dist/')) files.add(url);
+    }
+    assert.ok(files.size > 3, 'no files');
+    const texts = [...files].map((url) => readFileSync(new URL(url), 'utf8'));
+    return Object.entries(marks).flatMap(([name, mark]) => (texts.some((text) => text.includes(mark)) ? [name] : []));
+  }
+
+  it('a function that serves, and has had no event, has loaded no client at all', async () => {
+    assert.deepEqual(await loadedBy((port) => fetch(`http://127.0.0.1:${port}/health/readiness`)), []);
+  });
+
+  it('its first event loads what leads to the API server, and nothing for passwords or telemetry', async () => {
+    assert.deepEqual(await loadedBy((port) => post(port, event('reconcile', about('LldapUser')))), ['axios', 'client-node']);
+  });
+
+  it('all of that is in the bundle, each in a file of its own, but not the compiler of schemas', () => {
+    const files = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.mjs'));
+    const holding = (mark: string) => files.filter((file) => readFileSync(join(DIST, file), 'utf8').includes(mark));
+    const holders = Object.values(marks).map((mark) => holding(mark).join());
+    assert.equal(new Set(holders).size, 4);
+    assert.ok(!holders.includes(''));
+    assert.ok(readFileSync(join(DIST, '../node_modules/ajv/dist/core.js'), 'utf8').includes(compiler));
+    assert.deepEqual(holding(compiler), []);
+  });
+});

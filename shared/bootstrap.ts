@@ -1,14 +1,14 @@
-import type { Io } from './engine/kind.ts';
 import { type Broker, createBroker } from './events/broker.ts';
 import { createKube } from './kube/client.ts';
 import { connect } from './kube/connection.ts';
 import { LldapError } from './lldap/api.ts';
 import { createLldapClient } from './lldap/client.ts';
+import { foldId } from './lldap/names.ts';
 import { createLldapPasswords } from './lldap/passwords.ts';
 import type { Credentials } from './lldap/session.ts';
+import type { Io } from './lookup/io.ts';
 import { createLookup } from './lookup/lookup.ts';
 import { systemClock } from './platform/clock.ts';
-import { foldId } from './rules/resource-names.ts';
 import { createAuthentication } from './service/authentication.ts';
 import { type Config, ConfigError, loadConfig, readCredentials } from './service/config.ts';
 import { type EventHandler, serve } from './service/server.ts';

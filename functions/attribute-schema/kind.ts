@@ -1,8 +1,9 @@
-import type { Io, Kind, Work } from '../../shared/engine/kind.ts';
+import type { Work } from '../../shared/engine/context.ts';
+import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
 import { targetOf, usersOf } from '../../shared/lookup/dependents.ts';
-import { declares } from '../../shared/lookup/lookup.ts';
-import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import type { Io } from '../../shared/lookup/io.ts';
+import { declares, isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { declaredName, refOf } from '../../shared/rules/resource-names.ts';
 import { desired, type Observed, plan, planDeletion, type Step } from './plan.ts';
 

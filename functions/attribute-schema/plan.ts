@@ -1,4 +1,5 @@
-import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
+import type { StatusOf } from '../../shared/engine/context.ts';
+import type { Plan, PlanInput } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
 import type { AttributeDefinition } from '../../shared/lldap/api.ts';
 import { type Failure, invalid, notReady } from '../../shared/rules/failure.ts';

@@ -1,13 +1,15 @@
-import type { Kind, Work } from '../../shared/engine/kind.ts';
+import type { Work } from '../../shared/engine/context.ts';
+import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
+import { foldGroupName, isBuiltInGroup, isNamed } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
 import { contenders, joinedBy } from '../../shared/lookup/dependents.ts';
-import { findOwner, recordedGroup } from '../../shared/lookup/lookup.ts';
+import { findOwner, recordedGroup } from '../../shared/lookup/owner.ts';
 import { type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { markOf, ownerText } from '../../shared/rules/owner-mark.ts';
 import { markFor } from '../../shared/rules/ownership.ts';
 import { hasFinalizer, isDeleting, isReady } from '../../shared/rules/predicates.ts';
-import { declaredName, foldGroupName, isBuiltInGroup, isNamed, isVirtual } from '../../shared/rules/resource-names.ts';
+import { declaredName, isVirtual } from '../../shared/rules/resource-names.ts';
 import { builtIn, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type GroupWork = Work<'LldapGroup'>;

@@ -1,11 +1,12 @@
 import { VIRTUAL_LABEL } from '../../shared/constants.ts';
-import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
+import type { StatusOf } from '../../shared/engine/context.ts';
+import type { Plan, PlanInput } from '../../shared/engine/kind.ts';
 import type { AttributeValue, LldapGroup } from '../../shared/kube/resources.ts';
 import type { GroupChange, LldapGroupAccount } from '../../shared/lldap/api.ts';
+import { isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { Failure, invalid, taken } from '../../shared/rules/failure.ts';
 import { markFor, type Owner, standing } from '../../shared/rules/ownership.ts';
-import { isBuiltInGroup } from '../../shared/rules/resource-names.ts';
 
 /** What was read for one group. */
 export interface Observed {

@@ -1,24 +1,17 @@
-import type { Kind, Work } from '../../shared/engine/kind.ts';
-import { wake } from '../../shared/engine/outcome.ts';
+import type { Work } from '../../shared/engine/context.ts';
+import type { Kind } from '../../shared/engine/kind.ts';
 import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
-import { targetOf } from '../../shared/lookup/dependents.ts';
-import { declares, recordedGroup } from '../../shared/lookup/lookup.ts';
+import { foldGroupName, isBuiltInGroup, isNamed } from '../../shared/lldap/names.ts';
+import { targetOf, wake } from '../../shared/lookup/dependents.ts';
+import { recordedGroup } from '../../shared/lookup/owner.ts';
 import { notReady } from '../../shared/rules/failure.ts';
 import { isJoinedStale } from '../../shared/rules/membership-state.ts';
 import { markOf } from '../../shared/rules/owner-mark.ts';
-import type { Policy } from '../../shared/rules/ownership.ts';
-import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import type { Policy } from '../../shared/rules/policy.ts';
+import { declares, isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { REASONS } from '../../shared/rules/reasons.ts';
-import {
-  declaredName,
-  foldGroupName,
-  isBuiltInGroup,
-  isNamed,
-  membershipKeys,
-  refOf,
-  virtualGroupName,
-} from '../../shared/rules/resource-names.ts';
+import { declaredName, membershipKeys, refOf, virtualGroupName } from '../../shared/rules/resource-names.ts';
 import {
   claimants,
   isMember,

@@ -1,11 +1,13 @@
-import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
+import type { StatusOf } from '../../shared/engine/context.ts';
+import type { Plan, PlanInput } from '../../shared/engine/kind.ts';
 import type { AttributeTarget, Joined, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
+import { foldGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { type Failure, invalid, notReady } from '../../shared/rules/failure.ts';
 import { markOf } from '../../shared/rules/owner-mark.ts';
-import { isPrivileged, type Policy } from '../../shared/rules/ownership.ts';
+import { isPrivileged, type Policy } from '../../shared/rules/policy.ts';
 import { isDeleting } from '../../shared/rules/predicates.ts';
-import { foldGroupName, isBuiltInGroup, membershipKeys, refOf } from '../../shared/rules/resource-names.ts';
+import { membershipKeys, refOf } from '../../shared/rules/resource-names.ts';
 
 /** What was read for one membership. */
 export interface Observed {

@@ -1,15 +1,16 @@
 import { BUILT_IN_GROUPS, INSTANCE_LABEL, VIRTUAL_LABEL } from '../../shared/constants.ts';
 import { buildStatus, sameStatus } from '../../shared/engine/conditions.ts';
-import type { Io } from '../../shared/engine/kind.ts';
-import { readyFinding, wake } from '../../shared/engine/outcome.ts';
+import { readyFinding } from '../../shared/engine/outcome.ts';
 import type { LldapGroup, LldapGroupStatus } from '../../shared/kube/resources.ts';
 import type { LldapGroupRef } from '../../shared/lldap/api.ts';
-import { joinedBy } from '../../shared/lookup/dependents.ts';
-import { recordedGroup } from '../../shared/lookup/lookup.ts';
+import { foldGroupName, isNamed } from '../../shared/lldap/names.ts';
+import { joinedBy, wake } from '../../shared/lookup/dependents.ts';
+import type { Io } from '../../shared/lookup/io.ts';
+import { recordedGroup } from '../../shared/lookup/owner.ts';
 import { type Failure, notReady } from '../../shared/rules/failure.ts';
-import type { Policy } from '../../shared/rules/ownership.ts';
+import type { Policy } from '../../shared/rules/policy.ts';
 import { isReady } from '../../shared/rules/predicates.ts';
-import { foldGroupName, isNamed, statusKeys, virtualGroupName } from '../../shared/rules/resource-names.ts';
+import { statusKeys, virtualGroupName } from '../../shared/rules/resource-names.ts';
 
 /**
  * Keeps the resources that stand for lldap's built-in groups: one that a person deleted comes back, and what lldap

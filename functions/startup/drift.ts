@@ -1,11 +1,14 @@
-import type { Io, Plan } from '../../shared/engine/kind.ts';
+import type { Plan } from '../../shared/engine/kind.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import type { AttributeDefinition, LldapAccount } from '../../shared/lldap/api.ts';
+import { foldId } from '../../shared/lldap/names.ts';
+import type { Io } from '../../shared/lookup/io.ts';
 import { attribute, type Mark, markOf } from '../../shared/rules/owner-mark.ts';
-import type { Owner, Policy } from '../../shared/rules/ownership.ts';
+import type { Owner } from '../../shared/rules/ownership.ts';
 import { isPasswordManaged } from '../../shared/rules/password.ts';
+import type { Policy } from '../../shared/rules/policy.ts';
 import { isSettled } from '../../shared/rules/predicates.ts';
-import { declaredName, foldId, isVirtual, membershipKeys } from '../../shared/rules/resource-names.ts';
+import { declaredName, isVirtual, membershipKeys } from '../../shared/rules/resource-names.ts';
 import * as schemas from '../attribute-schema/plan.ts';
 import * as groups from '../group/plan.ts';
 import * as users from '../user/plan.ts';

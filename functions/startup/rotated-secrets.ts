@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
-import type { Io } from '../../shared/engine/kind.ts';
 import type { Kube } from '../../shared/kube/client.ts';
 import type { LldapUser } from '../../shared/kube/resources.ts';
+import type { Io } from '../../shared/lookup/io.ts';
 import { Failure } from '../../shared/rules/failure.ts';
-import type { Policy } from '../../shared/rules/ownership.ts';
 import { isPasswordManaged, type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/rules/password.ts';
+import type { Policy } from '../../shared/rules/policy.ts';
 import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
 
 /** The installation's key for password hashes; made once, by create, so that two runs never differ. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
-import type { Io } from '../../shared/engine/kind.ts';
 import { createEvent } from '../../shared/engine/kube-events.ts';
 import { BrokerError } from '../../shared/events/broker.ts';
 import type { SweepMode } from '../../shared/events/parse.ts';
@@ -8,9 +7,10 @@ import { KubeError } from '../../shared/kube/errors.ts';
 import type { AttributeTarget, KindName, ResourceOf } from '../../shared/kube/resources.ts';
 import { LldapError } from '../../shared/lldap/api.ts';
 import { targetOf } from '../../shared/lookup/dependents.ts';
+import type { Io } from '../../shared/lookup/io.ts';
 import { defineMarks } from '../../shared/lookup/mark-attribute.ts';
 import { Failure } from '../../shared/rules/failure.ts';
-import type { Policy } from '../../shared/rules/ownership.ts';
+import type { Policy } from '../../shared/rules/policy.ts';
 import type { Reason } from '../../shared/rules/reasons.ts';
 import { isVirtual } from '../../shared/rules/resource-names.ts';
 import type { Config } from '../../shared/service/config.ts';

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
 import type { Finding } from '../../shared/engine/conditions.ts';
-import type { Io, Kind, Work } from '../../shared/engine/kind.ts';
-import { wake } from '../../shared/engine/outcome.ts';
+import type { Work } from '../../shared/engine/context.ts';
+import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
+import { foldId } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
-import { contenders, joinedBy } from '../../shared/lookup/dependents.ts';
-import { findOwner } from '../../shared/lookup/lookup.ts';
+import { contenders, joinedBy, wake } from '../../shared/lookup/dependents.ts';
+import type { Io } from '../../shared/lookup/io.ts';
+import { findOwner } from '../../shared/lookup/owner.ts';
 import { once } from '../../shared/platform/concurrency.ts';
 import type { Definitions } from '../../shared/rules/attributes.ts';
 import { Failure, invalid } from '../../shared/rules/failure.ts';
@@ -22,7 +24,7 @@ import {
   sameHash,
 } from '../../shared/rules/password.ts';
 import { isReady } from '../../shared/rules/predicates.ts';
-import { declaredName, foldId } from '../../shared/rules/resource-names.ts';
+import { declaredName } from '../../shared/rules/resource-names.ts';
 import { everSet, type PasswordStep } from './password-plan.ts';
 import { creation, type Observed, plan, planDeletion, type Step } from './plan.ts';
 

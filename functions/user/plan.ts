@@ -1,11 +1,12 @@
-import type { Plan, PlanInput, StatusOf } from '../../shared/engine/kind.ts';
+import type { StatusOf } from '../../shared/engine/context.ts';
+import type { Plan, PlanInput } from '../../shared/engine/kind.ts';
 import type { AttributeValue, LldapUser, LldapUserSpec } from '../../shared/kube/resources.ts';
 import type { AccountChange, LldapAccount } from '../../shared/lldap/api.ts';
+import { foldId } from '../../shared/lldap/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { Failure, taken } from '../../shared/rules/failure.ts';
 import { attribute } from '../../shared/rules/owner-mark.ts';
 import { markFor, type Owner, refusePrivilegedAccount, standing } from '../../shared/rules/ownership.ts';
-import { foldId } from '../../shared/rules/resource-names.ts';
 import { decidePassword, type PasswordObserved, type PasswordStep, passwordFinding } from './password-plan.ts';
 
 /** What was read for one user. */

@@ -1,8 +1,8 @@
 import { INSTANCE_LABEL } from '../../shared/constants.ts';
-import type { Io } from '../../shared/engine/kind.ts';
 import { BrokerError } from '../../shared/events/broker.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import { targetOf } from '../../shared/lookup/dependents.ts';
+import type { Io } from '../../shared/lookup/io.ts';
 import type { Answer } from '../../shared/service/server.ts';
 
 /** What the user function does when a Secret changes: asks for a full reconcile of each user whose password is in it. */

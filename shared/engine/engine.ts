@@ -1,10 +1,11 @@
 import { REQUESTED_AT } from '../constants.ts';
 import { isRecord, type Target } from '../events/parse.ts';
 import type { KindName, Resource } from '../kube/resources.ts';
+import type { Io } from '../lookup/io.ts';
 import { isSettled, unhandledToken } from '../rules/predicates.ts';
 import type { Answer, EventContext } from '../service/server.ts';
 import { count, inSpan } from '../telemetry/telemetry.ts';
-import type { Io, Kind, Report, Settings } from './kind.ts';
+import type { Kind, Report, Settings } from './kind.ts';
 import { createEchoes, versionOf } from './own-writes.ts';
 import { createQueue, type Hints, type Request } from './queue.ts';
 import { createPass, type Outcome } from './reconcile.ts';

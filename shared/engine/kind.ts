@@ -1,30 +1,10 @@
-import type { Broker } from '../events/broker.ts';
 import type { Target } from '../events/parse.ts';
-import type { Kube } from '../kube/client.ts';
 import type { KindName, ResourceOf, Retry } from '../kube/resources.ts';
-import type { LldapClient, LldapPasswords } from '../lldap/api.ts';
-import type { Lookup } from '../lookup/lookup.ts';
-import type { Clock } from '../platform/clock.ts';
 import type { Failure } from '../rules/failure.ts';
-import type { Policy } from '../rules/ownership.ts';
+import type { Policy } from '../rules/policy.ts';
 import type { Reason } from '../rules/reasons.ts';
-import type { Log } from '../telemetry/log.ts';
 import type { ExtraFindings } from './conditions.ts';
-
-/** What the engine reaches the world through. */
-export interface Io {
-  kube: Kube;
-  lldap: LldapClient;
-  passwords: LldapPasswords;
-  broker: Broker;
-  lookup: Lookup;
-  clock: Clock;
-  log: Log;
-  /** The operator's account may change when its credentials are rotated, so it is asked for each pass. */
-  policy(): Promise<Policy>;
-}
-
-export type StatusOf<K extends KindName> = NonNullable<ResourceOf[K]['status']>;
+import type { StatusOf, Work } from './context.ts';
 
 /** What one pass found and did, as answered to `Prefer: return=representation` and logged: no value of a spec. */
 export interface Report {
@@ -45,37 +25,6 @@ export interface Settings {
   retryMaxMs: number;
   /** 0 to 1; replaced in tests. */
   random?: () => number;
-}
-
-/** One attempt of a pass over one resource: what the kind's calls may read, and the draft that they keep their results in. */
-export interface Work<K extends KindName> {
-  readonly io: Io;
-  readonly policy: Policy;
-  readonly full: boolean;
-  /** The retries that the pass stands for. */
-  readonly notBefore: ReadonlySet<string>;
-  /** As read, or as it was after the finalizer was added. */
-  resource: ResourceOf[K];
-  /** The kind's own status fields; what succeeded is kept here even if a later step fails. */
-  readonly draft: StatusOf<K>;
-  readonly findings: ExtraFindings;
-  /** What the pass has done so far, all attempts together. */
-  readonly did: string[];
-  /**
-   * Called before each mutation.
-   * @throws Failure when the pass is past its deadline
-   */
-  checkpoint(): void;
-  /**
-   * Writes the draft ahead of a step that must not be forgotten if the process dies; the resource counts as not yet
-   * seen to until the pass has settled it.
-   * @throws KubeError
-   */
-  writeAhead(): Promise<void>;
-  /** Whether this attempt made something in lldap that was not there: it goes again should the resource turn out to be gone. */
-  made: boolean;
-  /** The folded name that the object had in lldap, where this pass gave it another. */
-  formerName?: string;
 }
 
 /** Single mutations, each because of a difference. */

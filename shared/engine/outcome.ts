@@ -2,12 +2,13 @@ import { BrokerError } from '../events/broker.ts';
 import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { CommonStatus, KindName, ResourceOf, Retry } from '../kube/resources.ts';
-import { targetOf } from '../lookup/dependents.ts';
+import { targetOf, wake } from '../lookup/dependents.ts';
 import type { Failure } from '../rules/failure.ts';
 import { currentRetry, isDeleting, isReady, unhandledToken } from '../rules/predicates.ts';
 import { REASONS } from '../rules/reasons.ts';
 import { buildStatus, type Finding, sameStatus } from './conditions.ts';
-import type { Io, Report, Settings, Work } from './kind.ts';
+import type { Work } from './context.ts';
+import type { Report, Settings } from './kind.ts';
 import { announce } from './kube-events.ts';
 import type { Echoes } from './own-writes.ts';
 import { nextRetry } from './retry.ts';
@@ -46,16 +47,6 @@ export async function settle<K extends KindName>(
   const becameReady = ready.status === 'True' && !isReady(resource);
   if (ready.status === 'True') await wake(io, () => dependants({ becameReady, gone: false }));
   return { ready: ready.status === 'True', reason: ready.reason, ...(retry && { retry }), ...(refused && { refused }) };
-}
-
-/** Posts reconcile events; what is not found or not taken is logged, since the dependents' own retries and the sweep cover it. */
-export async function wake(io: Io, find: () => Promise<Target[]>): Promise<void> {
-  try {
-    for (const target of await find()) await io.broker.reconcile(target);
-  } catch (error) {
-    if (!(error instanceof BrokerError || error instanceof KubeError)) throw error;
-    io.log.warn('dependents could not be woken', { reason: error instanceof KubeError ? error.brief : error.message });
-  }
 }
 
 /** What Ready says after a pass with this outcome. */

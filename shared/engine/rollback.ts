@@ -2,7 +2,7 @@ import type { CommonStatus, KindName, ResourceOf } from '../kube/resources.ts';
 import { targetOf } from '../lookup/dependents.ts';
 import { toFailure } from '../rules/failure.ts';
 import { statusKeys } from '../rules/resource-names.ts';
-import type { StatusOf, Work } from './kind.ts';
+import type { StatusOf, Work } from './context.ts';
 
 /**
  * The draft of an attempt over a resource as just read, with what an attempt before it did whose status write another's

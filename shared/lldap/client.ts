@@ -1,10 +1,10 @@
 import type { AttributeTarget, AttributeType, AttributeValue } from '../kube/resources.ts';
 import { type Clock, systemClock } from '../platform/clock.ts';
 import { createHttp, type Http } from '../platform/http.ts';
-import { foldId } from '../rules/resource-names.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type AttributeDefinition, type LldapAccount, type LldapClient, LldapError, type LldapErrorKind } from './api.ts';
 import { createCall, isKind } from './graphql.ts';
+import { foldId } from './names.ts';
 import { OPERATIONS } from './operations.ts';
 import type { Definition } from './schemas.ts';
 import { type Credentials, createSession } from './session.ts';

@@ -1,10 +1,10 @@
 import type { BerWriter, Client } from 'ldapts';
 import { createLimiter } from '../platform/concurrency.ts';
-import { foldId } from '../rules/resource-names.ts';
 import type { Log } from '../telemetry/log.ts';
 import { count, inSpan } from '../telemetry/telemetry.ts';
 import { LldapError, type LldapPasswords } from './api.ts';
 import { ldapError } from './ldap-errors.ts';
+import { foldId } from './names.ts';
 import { type Credentials, readCredentials } from './session.ts';
 
 export interface LldapPasswordsOptions {

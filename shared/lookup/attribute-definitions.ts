@@ -1,14 +1,14 @@
-import type { Work } from '../engine/kind.ts';
-import { wake } from '../engine/outcome.ts';
+import type { Work } from '../engine/context.ts';
 import type { AttributeTarget, KindName, LldapAttributeSchema } from '../kube/resources.ts';
 import type { AttributeDefinition, LldapError } from '../lldap/api.ts';
+import { foldId } from '../lldap/names.ts';
 import type { Definition, Definitions } from '../rules/attributes.ts';
 import { type Failure, notReady } from '../rules/failure.ts';
-import { mayUndefine, type Policy } from '../rules/ownership.ts';
-import { hasFinalizer, isDeleting, isReady } from '../rules/predicates.ts';
-import { declaredName, foldId, refOf } from '../rules/resource-names.ts';
-import { targetOf } from './dependents.ts';
-import { declares } from './lookup.ts';
+import { mayUndefine } from '../rules/ownership.ts';
+import type { Policy } from '../rules/policy.ts';
+import { declares, hasFinalizer, isDeleting, isReady } from '../rules/predicates.ts';
+import { declaredName, refOf } from '../rules/resource-names.ts';
+import { targetOf, wake } from './dependents.ts';
 
 /**
  * The definitions of the attributes that a user or group names: from the resource that declares each, once that

@@ -1,8 +1,11 @@
-import type { Io } from '../engine/kind.ts';
+import { BrokerError } from '../events/broker.ts';
 import type { Target } from '../events/parse.ts';
+import { KubeError } from '../kube/errors.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
+import { foldId } from '../lldap/names.ts';
 import { isLetGo } from '../rules/predicates.ts';
-import { foldId, refOf } from '../rules/resource-names.ts';
+import { refOf } from '../rules/resource-names.ts';
+import type { Io } from './io.ts';
 
 /** Who may go on because of a change: found by what their own statuses say that they name. */
 
@@ -33,4 +36,14 @@ export async function contenders(io: Io, self: LldapUser | LldapGroup, name: str
 export async function usersOf(io: Io, kind: 'LldapUser' | 'LldapGroup', attributeName: string): Promise<(LldapUser | LldapGroup)[]> {
   const all: (LldapUser | LldapGroup)[] = await io.lookup.all(kind);
   return all.filter((r) => !isLetGo(r) && r.spec.attributes?.some((a) => foldId(a.name) === attributeName));
+}
+
+/** Posts reconcile events; what is not found or not taken is logged, since the dependents' own retries and the sweep cover it. */
+export async function wake(io: Io, find: () => Promise<Target[]>): Promise<void> {
+  try {
+    for (const target of await find()) await io.broker.reconcile(target);
+  } catch (error) {
+    if (!(error instanceof BrokerError || error instanceof KubeError)) throw error;
+    io.log.warn('dependents could not be woken', { reason: error instanceof KubeError ? error.brief : error.message });
+  }
 }

@@ -1,12 +1,10 @@
 import { INSTANCE_LABEL } from '../constants.ts';
 import type { Kube } from '../kube/client.ts';
 import type { Secret } from '../kube/objects.ts';
-import type { KindName, LldapAttributeSchema, LldapGroup, LldapGroupStatus, LldapUser, ResourceOf } from '../kube/resources.ts';
+import type { KindName, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { shareRead } from '../platform/concurrency.ts';
-import { type OwnedObject, type Owner, ownerByMark, ownerByRecord } from '../rules/ownership.ts';
-import { condition, isLetGo, notReadyReason } from '../rules/predicates.ts';
-import { declaredName, refOf } from '../rules/resource-names.ts';
+import { declaredName } from '../rules/resource-names.ts';
 
 type Named = 'LldapUser' | 'LldapGroup';
 
@@ -53,38 +51,4 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, s
     },
     secrets: async () => kube.secrets(labels, await scope()),
   };
-}
-
-/**
- * Whom an object in lldap belongs to, by the rules of {@link ownerByMark} and {@link ownerByRecord}.
- *
- * @param self the resource that asks; it declares the object's name or records it
- */
-export async function findOwner(lookup: Lookup, self: LldapUser | LldapGroup, object: OwnedObject, instance: string): Promise<Owner> {
-  const { mark } = object;
-  const isSelf = mark && refOf(self) === `${mark.namespace}/${mark.name}`;
-  let named: LldapUser | LldapGroup | undefined = self;
-  if (!isSelf) named = mark?.instance === instance ? await lookup.get(self.kind, mark.namespace, mark.name) : undefined;
-  return (
-    ownerByMark({ self, object, instance, named }) ??
-    ownerByRecord({ self, object, recording: await lookup.recording(self.kind, object.uuid) })
-  );
-}
-
-/** The group that a status records: only if id and uuid both match, since a restored lldap gives ids anew. */
-export async function recordedGroup(
-  { lldap }: { lldap: LldapClient },
-  { groupId, uuid }: LldapGroupStatus = {},
-): Promise<LldapGroupAccount | undefined> {
-  const group = groupId === undefined ? undefined : await lldap.group(groupId);
-  return group?.uuid === uuid ? group : undefined;
-}
-
-/** A resource with one of these reasons does not get what it declares, so others need not wait for it. */
-const NOT_DECLARING = new Set(['Conflict', 'NotOurs', 'Forbidden', 'Protected']);
-
-/** Whether a resource counts as declaring its name. */
-export function declares(resource: LldapUser | LldapGroup | LldapAttributeSchema): boolean {
-  if (resource.kind === 'LldapAttributeSchema' && condition(resource.status, 'Stalled')?.status === 'True') return false;
-  return !isLetGo(resource) && !NOT_DECLARING.has(notReadyReason(resource) ?? '');
 }

@@ -1,7 +1,7 @@
 import type { AttributeValue } from '../kube/resources.ts';
 import type { AttributeChange, AttributeDefinition } from '../lldap/api.ts';
+import { foldId } from '../lldap/names.ts';
 import { type Failure, invalid } from './failure.ts';
-import { foldId } from './resource-names.ts';
 
 /** Custom attributes: are the spec's values of the right type, and which of them does lldap not have? */
 

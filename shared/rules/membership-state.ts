@@ -1,7 +1,7 @@
 import type { AttributeTarget, Joined, LldapGroup, LldapMembership, LldapUser } from '../kube/resources.ts';
-import { declares } from '../lookup/lookup.ts';
-import { isDeleting, isReady } from './predicates.ts';
-import { declaredName, foldGroupName } from './resource-names.ts';
+import { foldGroupName } from '../lldap/names.ts';
+import { declares, isDeleting, isReady } from './predicates.ts';
+import { declaredName } from './resource-names.ts';
 
 /** The resources that bear on one membership. */
 export interface Parties {

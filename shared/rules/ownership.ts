@@ -1,26 +1,11 @@
 import { MARK_ATTRIBUTE } from '../constants.ts';
 import type { AttributeValue, LldapAttributeSchema, LldapGroup, LldapUser } from '../kube/resources.ts';
+import { isBuiltInGroup } from '../lldap/names.ts';
 import { type Failure, invalid, taken } from './failure.ts';
 import { formatMark, type Mark, type Origin } from './owner-mark.ts';
+import { isPrivileged, type Policy } from './policy.ts';
 import { isLetGo } from './predicates.ts';
-import { declaredName, isBuiltInGroup, refOf } from './resource-names.ts';
-
-/** What an installation allows; the same for every pass. */
-export interface Policy {
-  instance: string;
-  operatorNamespace: string;
-  /** The one namespace whose resources are served, where it is not all. */
-  onlyNamespace?: string;
-  privilegedNamespaces: ReadonlySet<string>;
-  adoption: 'privileged' | 'all';
-  /** The folded id of the account that the operator logs in with. */
-  operatorLogin: string;
-  passwordMinLength: number;
-}
-
-export function isPrivileged(policy: Policy, namespace: string): boolean {
-  return namespace === policy.operatorNamespace || policy.privilegedNamespaces.has(namespace);
-}
+import { declaredName, refOf } from './resource-names.ts';
 
 /** Whom an object in lldap belongs to, as found by {@link ownerByMark} and {@link ownerByRecord}. */
 export type Owner =

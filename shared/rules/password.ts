@@ -4,7 +4,7 @@ import { INSTANCE_LABEL } from '../constants.ts';
 import type { Secret } from '../kube/objects.ts';
 import type { LldapUserSpec } from '../kube/resources.ts';
 import { type Failure, invalid, notReady } from './failure.ts';
-import type { Policy } from './ownership.ts';
+import type { Policy } from './policy.ts';
 
 /** The installation's key for password hashes, kept in a Secret. */
 export interface PasswordKey {

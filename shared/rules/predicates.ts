@@ -1,5 +1,5 @@
 import { FINALIZER, REQUESTED_AT } from '../constants.ts';
-import type { CommonStatus, Resource, Retry } from '../kube/resources.ts';
+import type { CommonStatus, LldapAttributeSchema, LldapGroup, LldapUser, Resource, Retry } from '../kube/resources.ts';
 
 /** Questions about a resource as it stands, answered without any call. */
 
@@ -61,4 +61,13 @@ export function waitsForRetry(resource: Resource, hints: { full: boolean; notBef
   const next = currentRetry(resource)?.nextTime;
   if (next === undefined || hints.full || hints.notBefore.has(next)) return false;
   return Date.parse(next) > now;
+}
+
+/** A resource with one of these reasons does not get what it declares, so others need not wait for it. */
+const NOT_DECLARING = new Set(['Conflict', 'NotOurs', 'Forbidden', 'Protected']);
+
+/** Whether a resource counts as declaring its name. */
+export function declares(resource: LldapUser | LldapGroup | LldapAttributeSchema): boolean {
+  if (resource.kind === 'LldapAttributeSchema' && condition(resource.status, 'Stalled')?.status === 'True') return false;
+  return !isLetGo(resource) && !NOT_DECLARING.has(notReadyReason(resource) ?? '');
 }

@@ -1,23 +1,6 @@
-import { BUILT_IN_GROUPS, VIRTUAL_LABEL } from '../constants.ts';
+import { VIRTUAL_LABEL } from '../constants.ts';
 import type { KindName, LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
-
-/** lldap folds user ids and attribute names by ASCII only, and group names by Unicode. */
-export function foldId(name: string): string {
-  return name.replace(/[A-Z]/g, (c) => c.toLowerCase());
-}
-
-export function foldGroupName(name: string): string {
-  return name.toLowerCase();
-}
-
-/** Whether lldap takes a name for this group's. */
-export function isNamed(group: { displayName: string }, name: string): boolean {
-  return foldGroupName(group.displayName) === foldGroupName(name);
-}
-
-export function isBuiltInGroup(name: string): boolean {
-  return BUILT_IN_GROUPS.some((group) => group === foldGroupName(name));
-}
+import { foldGroupName, foldId, isBuiltInGroup } from '../lldap/names.ts';
 
 /** `namespace/name`, as marks and messages name a resource. */
 export function refOf(resource: { metadata: { namespace: string; name: string } }): string {

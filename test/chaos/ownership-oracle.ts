@@ -1,5 +1,5 @@
 import { FINALIZER, VIRTUAL_LABEL } from '../../shared/constants.ts';
-import type { Policy } from '../../shared/rules/ownership.ts';
+import type { Policy } from '../../shared/rules/policy.ts';
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import { ADMIN, type Identity } from './lldap-double.ts';

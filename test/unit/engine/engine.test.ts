@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { FINALIZER, REQUESTED_AT } from '../../../shared/constants.ts';
 import { createEngine, type Occasion } from '../../../shared/engine/engine.ts';
-import type { Io, Kind } from '../../../shared/engine/kind.ts';
+import type { Kind } from '../../../shared/engine/kind.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
 import type { LldapUser } from '../../../shared/kube/resources.ts';
+import type { Io } from '../../../shared/lookup/io.ts';
 import { Failure } from '../../../shared/rules/failure.ts';
 import { REASONS, type Reason } from '../../../shared/rules/reasons.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';

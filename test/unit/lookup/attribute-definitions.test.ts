@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { Io } from '../../../shared/engine/kind.ts';
 import type { AttributeTarget, LldapAttributeSchema } from '../../../shared/kube/resources.ts';
 import type { AttributeDefinition } from '../../../shared/lldap/api.ts';
 import { findDefinitions } from '../../../shared/lookup/attribute-definitions.ts';
+import type { Io } from '../../../shared/lookup/io.ts';
 import type { Failure } from '../../../shared/rules/failure.ts';
 import { condition, definition, group, policy, READY, schema, told, user } from '../support/examples.ts';
 

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import type { Io } from '../../../shared/engine/kind.ts';
-import { wake } from '../../../shared/engine/outcome.ts';
 import { BrokerError } from '../../../shared/events/broker.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
 import type { LldapMembership, LldapUser } from '../../../shared/kube/resources.ts';
-import { contenders, joinedBy, targetOf, usersOf } from '../../../shared/lookup/dependents.ts';
+import { contenders, joinedBy, targetOf, usersOf, wake } from '../../../shared/lookup/dependents.ts';
+import type { Io } from '../../../shared/lookup/io.ts';
 import { isReady } from '../../../shared/rules/predicates.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { condition, membership, READY, user } from '../support/examples.ts';

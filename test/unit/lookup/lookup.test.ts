@@ -3,9 +3,11 @@ import { FINALIZER, INSTANCE_LABEL } from '../../../shared/constants.ts';
 import type { Kube, Selection } from '../../../shared/kube/client.ts';
 import type { LldapAttributeSchema, LldapGroup, LldapUser, LldapUserStatus } from '../../../shared/kube/resources.ts';
 import type { LldapClient } from '../../../shared/lldap/api.ts';
-import { createLookup, declares, findOwner, type Lookup } from '../../../shared/lookup/lookup.ts';
+import { createLookup, type Lookup } from '../../../shared/lookup/lookup.ts';
+import { findOwner } from '../../../shared/lookup/owner.ts';
 import type { Mark } from '../../../shared/rules/owner-mark.ts';
 import type { Owner } from '../../../shared/rules/ownership.ts';
+import { declares } from '../../../shared/rules/predicates.ts';
 import { condition, group, INSTANCE, READY, schema, user } from '../support/examples.ts';
 
 const UUID = 'uuid-alice';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Io } from '../../../shared/engine/kind.ts';
 import { BrokerError } from '../../../shared/events/broker.ts';
 import { type AttributeDefinition, LldapError } from '../../../shared/lldap/api.ts';
+import type { Io } from '../../../shared/lookup/io.ts';
 import { defineMarks, restoreMarks } from '../../../shared/lookup/mark-attribute.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { definition } from '../support/examples.ts';

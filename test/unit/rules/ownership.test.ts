@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Failure } from '../../../shared/rules/failure.ts';
-import { isPrivileged, type Owner, refusePrivilegedAccount, standing } from '../../../shared/rules/ownership.ts';
+import { type Owner, refusePrivilegedAccount, standing } from '../../../shared/rules/ownership.ts';
+import { isPrivileged } from '../../../shared/rules/policy.ts';
 import { account, groupAccount, policy, told } from '../support/examples.ts';
 
 type Act = { origin: 'created' | 'adopted'; marked: boolean };

@@ -1,16 +1,7 @@
 import assert from 'node:assert/strict';
 import { VIRTUAL_LABEL } from '../../../shared/constants.ts';
-import {
-  declaredName,
-  foldGroupName,
-  foldId,
-  isBuiltInGroup,
-  isVirtual,
-  membershipKeys,
-  refOf,
-  statusKeys,
-  virtualGroupName,
-} from '../../../shared/rules/resource-names.ts';
+import { foldGroupName, foldId, isBuiltInGroup } from '../../../shared/lldap/names.ts';
+import { declaredName, isVirtual, membershipKeys, refOf, statusKeys, virtualGroupName } from '../../../shared/rules/resource-names.ts';
 import { group, membership, OPERATOR_NAMESPACE, schema, user } from '../support/examples.ts';
 
 describe('shared/rules/resource-names', () => {

@@ -11,7 +11,7 @@ import type {
 } from '../../../shared/kube/resources.ts';
 import type { AttributeDefinition, LldapAccount, LldapGroupAccount } from '../../../shared/lldap/api.ts';
 import type { Failure } from '../../../shared/rules/failure.ts';
-import type { Policy } from '../../../shared/rules/ownership.ts';
+import type { Policy } from '../../../shared/rules/policy.ts';
 
 /** Plain examples for the tests of pure functions; a test names only what it is about. */
 

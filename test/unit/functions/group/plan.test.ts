@@ -3,8 +3,8 @@ import { builtIn, type Observed, plan, planDeletion, type Step } from '../../../
 import { VIRTUAL_LABEL } from '../../../../shared/constants.ts';
 import type { LldapGroup, LldapGroupSpec } from '../../../../shared/kube/resources.ts';
 import type { GroupChange } from '../../../../shared/lldap/api.ts';
+import { isNamed } from '../../../../shared/lldap/names.ts';
 import type { Owner } from '../../../../shared/rules/ownership.ts';
-import { isNamed } from '../../../../shared/rules/resource-names.ts';
 import { definition, group, groupAccount, policy, told } from '../../support/examples.ts';
 
 const OURS: Owner = { who: 'self', origin: 'created', marked: true };

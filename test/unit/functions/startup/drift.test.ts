@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { findDrifted } from '../../../../functions/startup/drift.ts';
 import type { Inventory } from '../../../../functions/startup/unsettled.ts';
 import { VIRTUAL_LABEL } from '../../../../shared/constants.ts';
-import type { Io } from '../../../../shared/engine/kind.ts';
 import type { LldapGroupStatus, LldapUser, LldapUserStatus } from '../../../../shared/kube/resources.ts';
 import type { AttributeDefinition, LldapAccount, LldapGroupAccount } from '../../../../shared/lldap/api.ts';
+import type { Io } from '../../../../shared/lookup/io.ts';
 import { refOf } from '../../../../shared/rules/resource-names.ts';
 import {
   account,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { findRotated, keepPasswordKey } from '../../../../functions/startup/rotated-secrets.ts';
-import type { Io } from '../../../../shared/engine/kind.ts';
 import type { Kube } from '../../../../shared/kube/client.ts';
 import type { Secret } from '../../../../shared/kube/objects.ts';
 import type { LldapUser, LldapUserSpec, LldapUserStatus } from '../../../../shared/kube/resources.ts';
+import type { Io } from '../../../../shared/lookup/io.ts';
 import { type PasswordKey, passwordHash } from '../../../../shared/rules/password.ts';
 import { refOf } from '../../../../shared/rules/resource-names.ts';
 import { condition, OPERATOR_NAMESPACE, policy, READY, user } from '../../support/examples.ts';

@@ -1,0 +1,20 @@
+import type { Broker } from '../events/broker.ts';
+import type { Kube } from '../kube/client.ts';
+import type { LldapClient, LldapPasswords } from '../lldap/api.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Policy } from '../rules/policy.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { Lookup } from './lookup.ts';
+
+/** What the engine reaches the world through. */
+export interface Io {
+  kube: Kube;
+  lldap: LldapClient;
+  passwords: LldapPasswords;
+  broker: Broker;
+  lookup: Lookup;
+  clock: Clock;
+  log: Log;
+  /** The operator's account may change when its credentials are rotated, so it is asked for each pass. */
+  policy(): Promise<Policy>;
+}

@@ -6,13 +6,14 @@ import { enableCompileCache } from 'node:module';
 enableCompileCache({ directory: `${import.meta.dirname}/.cache`, portable: true });
 
 const name = process.argv[2] ?? '';
+const bootstrap = () => import('../shared/bootstrap.ts');
 const functions: Record<string, () => Promise<unknown>> = {
-  user: () => import('./user/main.ts'),
-  group: () => import('./group/main.ts'),
-  membership: () => import('./membership/main.ts'),
-  'attribute-schema': () => import('./attribute-schema/main.ts'),
-  startup: () => import('./startup/main.ts'),
-  requeue: () => import('./requeue/main.ts'),
+  user: async () => (await bootstrap()).runReconciling(name, (await import('./user/routes.ts')).routes),
+  group: async () => (await bootstrap()).runReconciling(name, (await import('./group/routes.ts')).routes),
+  membership: async () => (await bootstrap()).runReconciling(name, (await import('./membership/routes.ts')).routes),
+  'attribute-schema': async () => (await bootstrap()).runReconciling(name, (await import('./attribute-schema/routes.ts')).routes),
+  startup: async () => (await bootstrap()).runReconciling(name, (await import('./startup/routes.ts')).routes),
+  requeue: async () => (await bootstrap()).runFunction(name, (await import('./requeue/routes.ts')).routes),
   'call-startup': () => import('./call-startup/main.ts'),
 };
 

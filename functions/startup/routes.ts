@@ -1,7 +1,12 @@
+import type { Reconciling, Routes } from '../../shared/bootstrap.ts';
 import { MalformedEvent, type SweepMode } from '../../shared/events/parse.ts';
 import type { EventHandler } from '../../shared/service/server.ts';
 import type { Log } from '../../shared/telemetry/log.ts';
-import type { Summary } from './run.ts';
+import { createRuns, type Summary } from './run.ts';
+
+export function routes({ config, log, io }: Reconciling): Routes {
+  return { '/': startupHandler(createRuns(io, config), log) };
+}
 
 /**
  * Answers an event of startup. Through the broker there is nobody to tell what a run found, and the CronJob repeats sweeps;

@@ -6,10 +6,10 @@ import type { Io } from '../../shared/lookup/io.ts';
 import type { Answer } from '../../shared/service/server.ts';
 
 /** What the user function does when a Secret changes: asks for a full reconcile of each user whose password is in it. */
-export function reconcileUsersOf({ kube, broker, policy }: Pick<Io, 'kube' | 'broker' | 'policy'>, instance: string) {
+export function reconcileUsersOf({ kube, broker, policy }: Pick<Io, 'kube' | 'broker' | 'policy'>) {
   return async ({ namespace, name }: { namespace: string; name: string }): Promise<Answer> => {
     try {
-      const { onlyNamespace = namespace } = await policy();
+      const { instance, onlyNamespace = namespace } = await policy();
       if (namespace !== onlyNamespace) return { status: 204 };
       const users = await kube.list('LldapUser', {
         namespace,

@@ -23,8 +23,6 @@ export interface Report {
 export interface Settings {
   maxPasses: number;
   retryMaxMs: number;
-  /** 0 to 1; replaced in tests. */
-  random?: () => number;
 }
 
 /** Single mutations, each because of a difference. */

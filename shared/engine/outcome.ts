@@ -69,8 +69,7 @@ async function dueRetry<K extends KindName>(
   const isLive = previous?.nextTime !== undefined && notBefore.has(previous.nextTime);
   const isAhead = previous?.nextTime !== undefined && Date.parse(previous.nextTime) > io.clock.now();
   if (full && !isLive && isAhead && previous?.reason === failure.category) return { retry: previous };
-  const random = (settings.random ?? Math.random)();
-  const retry = nextRetry({ category: failure.category, previous, now: io.clock.now(), maxMs: settings.retryMaxMs, random });
+  const retry = nextRetry({ category: failure.category, previous, now: io.clock.now(), maxMs: settings.retryMaxMs, random: io.random() });
   if (!retry) return {};
   try {
     await io.broker.requeue(targetOf(resource), retry.nextTime);

@@ -14,6 +14,8 @@ export interface Io {
   broker: Broker;
   lookup: Lookup;
   clock: Clock;
+  /** From 0 to 1, for the jitter of retries. */
+  random(): number;
   log: Log;
   /** The operator's account may change when its credentials are rotated, so it is asked for each pass. */
   policy(): Promise<Policy>;

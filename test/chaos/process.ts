@@ -1,23 +1,15 @@
-import { attributeSchemaKind } from '../../functions/attribute-schema/kind.ts';
-import { groupKind } from '../../functions/group/kind.ts';
-import { membershipKind } from '../../functions/membership/kind.ts';
-import { handleDeadLetter } from '../../functions/requeue/dead-letter.ts';
-import { createHolds } from '../../functions/requeue/delayed-retries.ts';
-import { startupHandler } from '../../functions/startup/routes.ts';
-import { createRuns } from '../../functions/startup/run.ts';
-import { userKind } from '../../functions/user/kind.ts';
-import { reconcileUsersOf } from '../../functions/user/secret-events.ts';
-import { createEngine } from '../../shared/engine/engine.ts';
-import { kindHandler } from '../../shared/engine/event-handler.ts';
+import * as schema from '../../functions/attribute-schema/routes.ts';
+import * as group from '../../functions/group/routes.ts';
+import * as membership from '../../functions/membership/routes.ts';
+import * as requeue from '../../functions/requeue/routes.ts';
+import * as startup from '../../functions/startup/routes.ts';
+import * as user from '../../functions/user/routes.ts';
+import { createIo, type Routes } from '../../shared/bootstrap.ts';
 import type { Broker } from '../../shared/events/broker.ts';
 import { createKube } from '../../shared/kube/client.ts';
 import type { KindName } from '../../shared/kube/resources.ts';
 import { createLldapClientOver } from '../../shared/lldap/client.ts';
-import { foldId } from '../../shared/lldap/names.ts';
-import type { Io } from '../../shared/lookup/io.ts';
-import { createLookup } from '../../shared/lookup/lookup.ts';
 import type { Config } from '../../shared/service/config.ts';
-import type { EventHandler } from '../../shared/service/server.ts';
 import type { Log } from '../../shared/telemetry/log.ts';
 import type { KubeDouble } from './kube-double.ts';
 import type { LldapDouble } from './lldap-double.ts';
@@ -46,12 +38,11 @@ export interface Process {
   /** Aborted when it was told to end: it finishes what it has, and gets nothing new. */
   readonly stopping: AbortController;
   /** By path. */
-  handlers: Record<string, EventHandler>;
+  handlers: Routes;
 }
 
 export interface Surroundings {
   config: Config;
-  operatorNamespace: string;
   scheduler: Scheduler;
   kube: KubeDouble;
   lldap: LldapDouble;
@@ -67,58 +58,26 @@ export function createProcess(name: FunctionName, slot: number, skew: number, ar
   return process;
 }
 
-function handlersOf(process: Process, around: Surroundings): Record<string, EventHandler> {
-  const { config, log } = around;
-  if (process.name === 'requeue') {
-    const io = { broker: around.brokerOf(process), log, clock: around.scheduler.clockOf(process) };
-    const holds = createHolds(io, config.maxHeld);
-    return {
-      '/': async (event, context) => {
-        if (event.what !== 'requeue') throw new Error(`requeue got ${event.what}`);
-        return holds.hold(event, context);
-      },
-      '/dead-letter': (event, context) => handleDeadLetter(io, event, context),
-    };
-  }
-  const io = createIo(process, around);
-  const settings = { ...config, random: () => around.random.below(1000) / 1000 };
-  switch (process.name) {
-    case 'user':
-      return { '/': kindHandler('LldapUser', createEngine(userKind(io), io, settings), reconcileUsersOf(io, config.instance)) };
-    case 'group':
-      return { '/': kindHandler('LldapGroup', createEngine(groupKind, io, settings)) };
-    case 'membership':
-      return { '/': kindHandler('LldapMembership', createEngine(membershipKind, io, settings)) };
-    case 'attribute-schema':
-      return { '/': kindHandler('LldapAttributeSchema', createEngine(attributeSchemaKind, io, settings)) };
-    case 'startup':
-      return { '/': startupHandler(createRuns(io, config), around.log) };
-  }
-}
+const ROUTES = {
+  user: user.routes,
+  group: group.routes,
+  membership: membership.routes,
+  'attribute-schema': schema.routes,
+  startup: startup.routes,
+};
 
-function createIo(
-  process: Process,
-  { config, operatorNamespace, scheduler, kube: kubeDouble, lldap: lldapDouble, ...around }: Surroundings,
-): Io {
-  const clock = scheduler.clockOf(process);
-  const kube = createKube(kubeDouble.connection(process));
+function handlersOf(process: Process, around: Surroundings): Routes {
+  const { config, log, random, lldap: lldapDouble } = around;
+  const base = { config, log, broker: around.brokerOf(process), clock: around.scheduler.clockOf(process) };
+  if (process.name === 'requeue') return requeue.routes(base);
+  const { clock } = base;
   const credentials = async () => lldapDouble.credentials;
-  const lldap = createLldapClientOver(lldapDouble.http(process), { credentials, logger: around.log, clock });
-  return {
-    kube,
-    lldap,
+  const io = createIo(base, {
+    kube: createKube(around.kube.connection(process)),
+    lldap: createLldapClientOver(lldapDouble.http(process), { credentials, logger: log, clock }),
     passwords: lldapDouble.passwords(process),
-    broker: around.brokerOf(process),
-    lookup: createLookup(kube, lldap, config.instance, async () => undefined),
-    clock,
-    log: around.log,
-    policy: async () => ({
-      instance: config.instance,
-      operatorNamespace,
-      privilegedNamespaces: new Set(config.privilegedNamespaces),
-      adoption: config.adoption,
-      operatorLogin: foldId(lldapDouble.credentials.username),
-      passwordMinLength: config.passwordMinLength,
-    }),
-  };
+    random: () => random.below(1000) / 1000,
+    operatorLogin: () => lldapDouble.credentials.username,
+  });
+  return ROUTES[process.name]({ ...base, io });
 }

@@ -103,7 +103,6 @@ export class World {
     this.backups = { kube: { resources: [], secrets: new Map() }, lldap: structuredClone(this.lldap.state) };
     this.#around = {
       config,
-      operatorNamespace: OPERATOR_NAMESPACE,
       scheduler: this.scheduler,
       kube: this.kube,
       lldap: this.lldap,

@@ -137,7 +137,7 @@ describe('startup', () => {
     await h.startup();
     assert.deepEqual(await keySecret(), before);
     await h.cluster.request('DELETE', `/api/v1/namespaces/${h.operatorNamespace}/secrets/${PASSWORD_KEY_SECRET}`);
-    const summaries = await Promise.all([h.startup(), h.another().startup('sweep'), h.another().startup('sweep')]);
+    const summaries = await Promise.all([h.startup(), h.startup('sweep', h.another()), h.startup('sweep', h.another())]);
     assert.deepEqual(
       summaries.map(({ ok }) => ok),
       [true, true, true],

@@ -1,30 +1,37 @@
-import { attributeSchemaKind } from '../../../functions/attribute-schema/kind.ts';
-import { groupKind } from '../../../functions/group/kind.ts';
-import { membershipKind } from '../../../functions/membership/kind.ts';
-import { createRuns } from '../../../functions/startup/run.ts';
-import { userKind } from '../../../functions/user/kind.ts';
-import { reconcileUsersOf } from '../../../functions/user/secret-events.ts';
-import { createEngine, type Engine } from '../../../shared/engine/engine.ts';
+import assert from 'node:assert/strict';
+import * as schema from '../../../functions/attribute-schema/routes.ts';
+import * as group from '../../../functions/group/routes.ts';
+import * as membership from '../../../functions/membership/routes.ts';
+import * as startup from '../../../functions/startup/routes.ts';
+import * as user from '../../../functions/user/routes.ts';
+import { createIo, type Reconciling } from '../../../shared/bootstrap.ts';
 import type { Broker } from '../../../shared/events/broker.ts';
+import type { OperatorEvent } from '../../../shared/events/parse.ts';
 import { createKube } from '../../../shared/kube/client.ts';
 import { type Connection, connect, type KubeRequest } from '../../../shared/kube/connection.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
-import type { KindName } from '../../../shared/kube/resources.ts';
 import { createLldapClient } from '../../../shared/lldap/client.ts';
-import { foldId } from '../../../shared/lldap/names.ts';
 import { createLldapPasswords } from '../../../shared/lldap/passwords.ts';
 import type { Credentials } from '../../../shared/lldap/session.ts';
-import type { Io } from '../../../shared/lookup/io.ts';
-import { createLookup } from '../../../shared/lookup/lookup.ts';
 import type { Clock } from '../../../shared/platform/clock.ts';
 import type { Config } from '../../../shared/service/config.ts';
+import type { Answer } from '../../../shared/service/server.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 
-/** One process of each function, as far as it reconciles: what it remembers ends with it. */
+const ROUTES = {
+  user: user.routes,
+  group: group.routes,
+  membership: membership.routes,
+  'attribute-schema': schema.routes,
+  startup: startup.routes,
+};
+export type FunctionName = keyof typeof ROUTES;
+export const FUNCTIONS = Object.keys(ROUTES) as FunctionName[];
+
+/** One process of each function that reconciles: what it remembers ends with it. */
 export interface Functions {
-  engines: Record<KindName, Engine>;
-  startup: ReturnType<typeof createRuns>;
-  secret: ReturnType<typeof reconcileUsersOf>;
+  /** Answers one event as the function does, with what it found and did. */
+  handle(by: FunctionName, event: OperatorEvent): Promise<Answer>;
   close(): Promise<void>;
 }
 
@@ -41,7 +48,7 @@ export interface FunctionsOptions {
   clock: Clock;
   broker: Broker;
   log: (line: string) => void;
-  credentials: () => Promise<Credentials>;
+  credentials: () => Credentials;
   /** A file for each function's ServiceAccount. */
   kubeconfigs: Record<string, string>;
   /** Told of each call once it is answered. */
@@ -53,60 +60,39 @@ export interface FunctionsOptions {
   lldapTimeoutMs: number;
 }
 
-export const FUNCTIONS = ['user', 'group', 'membership', 'attribute-schema', 'startup'] as const;
-
 export function createFunctions(options: FunctionsOptions): Functions {
-  const { config } = options;
-  const io = Object.fromEntries(FUNCTIONS.map((by) => [by, createIo(by, options)])) as Record<(typeof FUNCTIONS)[number], Io>;
-  const settings = { ...config, random: options.random };
+  const bases = Object.fromEntries(FUNCTIONS.map((by) => [by, createBase(by, options)])) as Record<FunctionName, Reconciling>;
+  const handlers = Object.fromEntries(FUNCTIONS.map((by) => [by, ROUTES[by](bases[by])['/']]));
   return {
-    engines: {
-      LldapUser: createEngine(userKind(io.user), io.user, settings),
-      LldapGroup: createEngine(groupKind, io.group, settings),
-      LldapMembership: createEngine(membershipKind, io.membership, settings),
-      LldapAttributeSchema: createEngine(attributeSchemaKind, io['attribute-schema'], settings),
+    async handle(by, event) {
+      const handler = handlers[by] ?? assert.fail(`no handler of ${by}`);
+      return handler(event, { signal: NEVER, stopping: NEVER, representation: true });
     },
-    startup: createRuns(io.startup, config),
-    secret: reconcileUsersOf(io.user, config.instance),
     async close() {
-      for (const one of Object.values(io)) {
-        one.kube.close();
-        one.lldap.close();
-        await one.passwords.close();
+      for (const { io } of Object.values(bases)) {
+        io.kube.close();
+        io.lldap.close();
+        await io.passwords.close();
       }
     },
   };
 }
 
-function createIo(by: string, options: FunctionsOptions): Io {
-  const { config, credentials, broker, clock, lldapTimeoutMs: timeoutMs } = options;
+const NEVER = new AbortController().signal;
+
+function createBase(by: string, options: FunctionsOptions): Reconciling {
+  const { config, credentials, broker, clock, random, lldapTimeoutMs: timeoutMs } = options;
   const log = createLog('debug', options.log, { function: by });
-  const kube = createKube(watched(by, connect(options.kubeconfigs[by]), options));
-  const lldap = createLldapClient({
-    url: config.lldapUrl,
-    credentials,
-    timeoutMs,
-    maxCalls: config.lldapMaxCalls,
-    logger: log,
+  const read = async () => credentials();
+  const base = { config, log, broker, clock };
+  const io = createIo(base, {
+    kube: createKube(watched(by, connect(options.kubeconfigs[by]), options)),
+    lldap: createLldapClient({ url: config.lldapUrl, credentials: read, timeoutMs, maxCalls: config.lldapMaxCalls, logger: log }),
+    passwords: createLldapPasswords({ url: config.ldapUrl, credentials: read, timeoutMs, logger: log }),
+    random,
+    operatorLogin: () => credentials().username,
   });
-  return {
-    kube,
-    lldap,
-    passwords: createLldapPasswords({ url: config.ldapUrl, credentials, timeoutMs, logger: log }),
-    broker,
-    lookup: createLookup(kube, lldap, config.instance, async () => (config.namespaces === 'own' ? kube.namespace() : undefined)),
-    clock,
-    log,
-    policy: async () => ({
-      instance: config.instance,
-      operatorNamespace: await kube.namespace(),
-      ...(config.namespaces === 'own' && { onlyNamespace: await kube.namespace() }),
-      privilegedNamespaces: new Set(config.privilegedNamespaces),
-      adoption: config.adoption,
-      operatorLogin: foldId((await credentials()).username),
-      passwordMinLength: config.passwordMinLength,
-    }),
-  };
+  return { ...base, io };
 }
 
 function watched(by: string, connection: Connection, { onCall, interfere }: FunctionsOptions): Connection {

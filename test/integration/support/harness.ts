@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import type { Summary } from '../../../functions/startup/run.ts';
 import type { Occasion } from '../../../shared/engine/engine.ts';
 import type { Report } from '../../../shared/engine/kind.ts';
 import { type Broker, BrokerError } from '../../../shared/events/broker.ts';
-import type { EventTarget, SweepMode } from '../../../shared/events/parse.ts';
+import type { EventTarget, OperatorEvent, SweepMode, Target } from '../../../shared/events/parse.ts';
 import type { KubeRequest } from '../../../shared/kube/connection.ts';
 import type { KindName } from '../../../shared/kube/resources.ts';
 import type { Credentials } from '../../../shared/lldap/session.ts';
@@ -13,7 +14,7 @@ import type { Cluster } from '../../local/kube/cluster.ts';
 import { sharedCluster } from '../../local/kube/shared.ts';
 import { type Entry, type LocalLldap, startLldap } from '../../local/lldap/start.ts';
 import { findLeaks } from '../../support/leaks.ts';
-import { createFunctions, FUNCTIONS, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
+import { createFunctions, FUNCTIONS, type FunctionName, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
 import { createPerson, type Person } from './person.ts';
 import { grantRights } from './rights.ts';
 import { TestClock } from './test-clock.ts';
@@ -57,7 +58,7 @@ export interface Harness extends Person {
   settle(): Promise<void>;
   /** Moves time on to the next retry and delivers what is due then; says whether there was one. */
   nextRetry(): Promise<boolean>;
-  startup(mode?: SweepMode): ReturnType<Functions['startup']>;
+  startup(mode?: SweepMode, by?: Functions): Promise<Summary>;
   /** Functions that remember nothing, as after a restart. */
   restart(): Promise<void>;
   /** A second process of each function beside the first. */
@@ -125,7 +126,7 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
     clock,
     broker,
     log: (line) => harness.logs.push(line),
-    credentials: async () => harness.credentials,
+    credentials: () => harness.credentials,
     kubeconfigs: await kubeconfigs(cluster, operatorNamespace, secrets),
     onCall: (call) => calls.push(call),
     interfere: (by, request) => harness.interfere(by, request),
@@ -155,7 +156,7 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
     },
     logs: [],
     deliver(kind, name, { namespace: ns = namespace, by = functions, ...occasion } = { full: true }) {
-      return by.engines[kind].reconcile({ kind, namespace: ns, name }, occasion, { representation: true });
+      return by.handle(FUNCTION_OF[kind], eventFor({ kind, namespace: ns, name }, occasion));
     },
     async reconcile(kind, name, delivery = { full: true }) {
       const answer = await harness.deliver(kind, name, delivery);
@@ -166,7 +167,7 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       }
       throw new Error(`no report in the answer ${answer.status}`);
     },
-    secretEvent: (name, ns = namespace) => functions.secret({ namespace: ns, name }),
+    secretEvent: (name, ns = namespace) => functions.handle('user', { what: 'secret', namespace: ns, name, redelivered: 0 }),
     async settle() {
       for (let event = posted.reconcile.shift(); event; event = posted.reconcile.shift()) await pass(event);
     },
@@ -179,7 +180,10 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       for (const event of due) await pass(event);
       return true;
     },
-    startup: (mode = 'sweep') => functions.startup(mode),
+    async startup(mode = 'sweep', by = functions) {
+      const answer = await by.handle('startup', { what: 'startup', mode });
+      return 'body' in answer ? (answer.body as Summary) : assert.fail(`no summary in the answer ${answer.status}`);
+    },
     async restart() {
       await functions.close();
       functions = createFunctions(options);
@@ -209,6 +213,18 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
   };
   await harness.startup();
   return harness;
+}
+
+const FUNCTION_OF: Record<KindName, FunctionName> = {
+  LldapUser: 'user',
+  LldapGroup: 'group',
+  LldapMembership: 'membership',
+  LldapAttributeSchema: 'attribute-schema',
+};
+
+function eventFor(target: Target, { object, full, notBefore }: Occasion): OperatorEvent {
+  if (!full && !notBefore) return { what: 'resource', change: 'update', target, object };
+  return { what: 'reconcile', target, redelivered: full && notBefore ? 1 : 0, ...(notBefore && { notBefore }) };
 }
 
 async function kubeconfigs(cluster: Cluster, namespace: string, secrets: Set<string>): Promise<Record<string, string>> {

@@ -1,0 +1,8 @@
+import type { Reconciling, Routes } from '../../shared/bootstrap.ts';
+import { createEngine } from '../../shared/engine/engine.ts';
+import { kindHandler } from '../../shared/engine/event-handler.ts';
+import { attributeSchemaKind } from './kind.ts';
+
+export function routes({ config, io }: Reconciling): Routes {
+  return { '/': kindHandler('LldapAttributeSchema', createEngine(attributeSchemaKind, io, config)) };
+}

@@ -74,7 +74,13 @@ function connectIo(base: Base, initial: Credentials): Io {
   };
   return createIo(base, {
     kube: createKube(),
-    lldap: createLldapClient({ url: config.lldapUrl, ca, credentials, maxCalls: config.lldapMaxCalls, logger: log }),
+    lldap: createLldapClient({
+      url: config.lldapUrl,
+      ca,
+      credentials,
+      maxConcurrentRequests: config.lldapMaxConcurrentRequests,
+      logger: log,
+    }),
     passwords: createLldapPasswords({ url: config.ldapUrl, ca, baseDn: config.baseDn, credentials, logger: log }),
     random: Math.random,
     operatorLogin: () => login,

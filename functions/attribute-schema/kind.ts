@@ -1,27 +1,30 @@
-import type { Work } from '../../shared/engine/context.ts';
+import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
-import { targetOf, usersOf } from '../../shared/lookup/dependents.ts';
-import type { Io } from '../../shared/lookup/io.ts';
-import { declares, isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { resourcesNamingAttribute, targetOf } from '../../shared/lookup/dependents.ts';
+import { claimsName, isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { declaredName, refOf } from '../../shared/rules/resource-names.ts';
 import { desired, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
-type SchemaWork = Work<'LldapAttributeSchema'>;
+type SchemaContext = ReconcileContext<'LldapAttributeSchema'>;
 
 /** Definitions of custom attributes. */
 export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observed, Step> = {
   name: 'LldapAttributeSchema',
   refuse: () => undefined,
-  unchanged: async () => true,
+  isUnchanged: async () => true,
   hasDependencies: () => false,
-  depend: async () => undefined,
+  findDependencies: async () => undefined,
   observe: readDefinition,
   plan,
-  async observeDeletion(work) {
-    const others = (await namesakes(work)).filter(declares);
-    const [user] = await using(work.io, work);
-    return { ...(await readDefinition(work)), alsoDeclared: others.length > 0, ...(user && { usedBy: `The ${user.kind} ${refOf(user)}` }) };
+  async observeDeletion(context) {
+    const others = (await schemasClaiming(context)).filter(claimsName);
+    const [user] = await resourcesUsing(context);
+    return {
+      ...(await readDefinition(context)),
+      isAlsoDeclared: others.length > 0,
+      ...(user && { usedBy: `The ${user.kind} ${refOf(user)}` }),
+    };
   },
   planDeletion,
   async apply(step, { io, resource, draft }) {
@@ -32,16 +35,16 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
     draft.created = true;
   },
   describe: (step) => (step.do === 'create' ? 'defined the attribute' : 'deleted the attribute'),
-  async dependants(work, { becameReady, gone }) {
-    // One that was declared meanwhile may have found the definition still there, or could not have it so far.
-    if (gone) return (await namesakes(work)).map(targetOf);
+  async findDependents(context, { becameReady, gone }) {
+    // A resource that declares the same attribute may have found this definition still there, or another one in its way.
+    if (gone) return (await schemasClaiming(context)).map(targetOf);
     if (!becameReady) return [];
-    return (await using(work.io, work)).filter((r) => !isReady(r)).map(targetOf);
+    return (await resourcesUsing(context)).filter((r) => !isReady(r)).map(targetOf);
   },
 };
 
-/** Other resources that declare the definition. */
-async function namesakes({ io, resource }: SchemaWork): Promise<LldapAttributeSchema[]> {
+/** Other resources that declare the same attribute. */
+async function schemasClaiming({ io, resource }: SchemaContext): Promise<LldapAttributeSchema[]> {
   return (await io.lookup.all('LldapAttributeSchema')).filter(
     (s) =>
       s.metadata.uid !== resource.metadata.uid &&
@@ -51,11 +54,11 @@ async function namesakes({ io, resource }: SchemaWork): Promise<LldapAttributeSc
   );
 }
 
-async function readDefinition({ io, resource }: SchemaWork): Promise<Observed> {
+async function readDefinition({ io, resource }: SchemaContext): Promise<Observed> {
   const definitions = (await io.lldap.schema())[resource.spec.target];
   return { definition: definitions.find((a) => a.name === declaredName(resource)) };
 }
 
-function using(io: Io, { resource }: SchemaWork) {
-  return usersOf(io, resource.spec.target === 'User' ? 'LldapUser' : 'LldapGroup', declaredName(resource));
+function resourcesUsing({ io, resource }: SchemaContext) {
+  return resourcesNamingAttribute(io, resource.spec.target === 'User' ? 'LldapUser' : 'LldapGroup', declaredName(resource));
 }

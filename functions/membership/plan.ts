@@ -12,15 +12,15 @@ import { membershipKeys, refOf } from '../../shared/rules/resource-names.ts';
 /** What was read for one membership. */
 export interface Observed {
   account?: LldapAccount | undefined;
-  /** The group of that name, as lldap has it. */
+  /** lldap's group of that name. */
   group?: LldapGroupRef | undefined;
-  /** What was joined before and is not what the names mean now, while the user is still in it. */
-  left?: LldapGroupRef;
-  /** Another membership asks for the pair that would be left. */
-  claimed?: boolean;
+  /** The group that was joined before and that the name no longer means, while the user is still a member. */
+  formerGroup?: LldapGroupRef;
+  /** Another membership declares the pair of the user and the former group. */
+  isFormerGroupClaimed?: boolean;
   /** Which of the two names resources declare. */
   declared?: AttributeTarget[];
-  /** Ready resources whose objects lldap lacks; they were asked to make them again. */
+  /** Ready resources whose objects are missing in lldap; they were enqueued to create them again. */
   vanished?: readonly (LldapUser | LldapGroup)[];
 }
 
@@ -31,16 +31,16 @@ interface Pair {
 export type JoinStep = { do: 'join'; joined: Joined } & Pair;
 export type Step = ({ do: 'leave' } & Pair) | JoinStep;
 
-/** Neither name can be edited, so the way out is another membership. */
+/** Neither name can be edited, so the remedy is another membership. */
 export function noUser(name: string): string {
-  return `lldap has no user ${name} yet; if no LldapUser declares it, create one, or replace this membership by one with the right userName.`;
+  return `lldap has no user ${name}. Create an LldapUser for it, or replace this membership by one with the correct userName.`;
 }
 
 export function noGroup(name: string): string {
   const builtIn = foldGroupName(name).replaceAll('-', '_');
   if (isBuiltInGroup(builtIn) && !isBuiltInGroup(name))
-    return `lldap has no group ${name}; its own is called ${builtIn}: replace this membership by one with that groupName.`;
-  return `lldap has no group ${name} yet; if no LldapGroup declares it, create one, or replace this membership by one with the right groupName.`;
+    return `lldap has no group ${name}; its built-in group is called ${builtIn}. Replace this membership by one with that groupName.`;
+  return `lldap has no group ${name}. Create an LldapGroup for it, or replace this membership by one with the correct groupName.`;
 }
 
 function noLonger({ vanished = [] }: Observed): Failure | undefined {
@@ -48,11 +48,11 @@ function noLonger({ vanished = [] }: Observed): Failure | undefined {
   if (!resource) return undefined;
   return notReady(
     'DependencyNotReady',
-    `lldap no longer has what the ${resource.kind} ${refOf(resource)} declares; that resource was asked to create it again.`,
+    `lldap no longer has the object of the ${resource.kind} ${refOf(resource)}. The operator has asked that resource to create it again.`,
   );
 }
 
-/** Memberships of lldap's own groups make administrators: only a privileged namespace may ask for them. */
+/** Members of lldap's built-in groups administer lldap: only a privileged namespace may declare them. */
 export function refuse({ spec, metadata }: LldapMembership, policy: Policy): Failure | undefined {
   return forbidden(spec.groupName, metadata.namespace, policy);
 }
@@ -61,32 +61,32 @@ function forbidden(groupName: string, namespace: string, policy: Policy): Failur
   if (!isBuiltInGroup(groupName) || isPrivileged(policy, namespace)) return undefined;
   return invalid(
     'Forbidden',
-    `spec.groupName: memberships of ${groupName} are made in privileged namespaces only; move this resource there, or name another group.`,
+    `spec.groupName: only privileged namespaces may add members to ${groupName}. Move this resource there, or name another group.`,
   );
 }
 
 /**
- * 1. What was joined under a name that now means another group is left first, unless another membership asks for it.
- * 2. A membership that is there is taken as it is.
- * 3. A built-in group is joined only by a user whose mark names a privileged namespace: whoever creates the awaited
- *    user, or removes a mark, would be an administrator.
- * 4. What counts is also the name that the group has in lldap: somebody may have given it a built-in one since.
+ * 1. The user leaves the former group first, unless another membership declares that pair.
+ * 2. A member that is there already is taken as it is.
+ * 3. Only a user whose mark names a privileged namespace joins a built-in group. Otherwise, whoever creates the awaited
+ *    user, or removes a mark, would become an administrator.
+ * 4. The group's name in lldap counts as well: somebody may have renamed it to a built-in name.
  */
 export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observed: Observed): Plan<Step, StatusOf<'LldapMembership'>> {
-  const { account, group, left, claimed, declared = [] } = observed;
+  const { account, group, formerGroup, isFormerGroupClaimed, declared = [] } = observed;
   const { userName, groupName } = resource.spec;
-  if (!account) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noUser(userName)) };
-  if (!group) return { refused: noLonger(observed) ?? notReady('DependencyNotReady', noGroup(groupName)) };
-  const refused = forbidden(group.displayName, resource.metadata.namespace, policy);
-  if (refused) return { refused };
+  if (!account) return { rejected: noLonger(observed) ?? notReady('DependencyNotReady', noUser(userName)) };
+  if (!group) return { rejected: noLonger(observed) ?? notReady('DependencyNotReady', noGroup(groupName)) };
+  const rejected = forbidden(group.displayName, resource.metadata.namespace, policy);
+  if (rejected) return { rejected };
   if ([groupName, group.displayName].some(isBuiltInGroup) && !isOwnedByPrivileged(account, policy)) {
-    return { refused: notPrivileged(resource, account, policy) };
+    return { rejected: notPrivileged(resource, account, policy) };
   }
-  const leaves = left && !claimed && mayLeave(account, left, resource, policy);
-  const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: left }] : [];
+  const leaves = formerGroup && !isFormerGroupClaimed && mayLeave(account, formerGroup, resource, policy);
+  const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: formerGroup }] : [];
   const joined: Joined = { userUuid: account.uuid, groupId: group.id, groupUuid: group.uuid, declared };
   if (!isMember(account, group)) steps.push({ do: 'join', user: account, group, joined });
-  return { keep: isMember(account, group) ? { joined } : {}, steps };
+  return { statusPatch: isMember(account, group) ? { joined } : {}, steps };
 }
 
 /** Whether an account's mark names a privileged namespace of this installation. */
@@ -97,30 +97,36 @@ export function isOwnedByPrivileged(account: LldapAccount, policy: Policy): bool
 
 export function notPrivileged({ spec }: LldapMembership, account: LldapAccount, policy: Policy): Failure {
   const mark = markOf(account);
+  const isOurs = mark?.instance === policy.instance;
+  const owner = isOurs ? `${spec.userName} belongs to ${mark.namespace}/${mark.name}` : `no resource owns ${spec.userName}`;
+  const handOver = isOurs ? 'Set deletionPolicy: Retain on that LldapUser, delete it, and declare' : 'Declare';
   return notReady(
     'UserNotPrivileged',
-    `${spec.groupName} is joined only by users that a privileged namespace owns, and ${spec.userName} ${mark?.instance === policy.instance ? `belongs to ${mark.namespace}/${mark.name}; set deletionPolicy: Retain on that LldapUser, delete it, and then` : 'is not;'} declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).`,
+    `Only users that a privileged namespace owns may join ${spec.groupName}, and ${owner}. ${handOver} an LldapUser for it in a privileged namespace (passwordPolicy: Ignore keeps its password).`,
   );
 }
 
-/** The user leaves what was joined, unless another membership asks for the pair; the operator's own rights stay. */
-export function planDeletion({ resource, policy }: PlanInput<'LldapMembership'>, { account, left, claimed }: Observed): Plan<Step> {
-  if (!account || !left || claimed || !mayLeave(account, left, resource, policy)) return { steps: [] };
-  return { steps: [{ do: 'leave', user: account, group: left }] };
+/** The user leaves the group that was joined, unless another membership declares the pair. */
+export function planDeletion(
+  { resource, policy }: PlanInput<'LldapMembership'>,
+  { account, formerGroup, isFormerGroupClaimed }: Observed,
+): Plan<Step> {
+  if (!account || !formerGroup || isFormerGroupClaimed || !mayLeave(account, formerGroup, resource, policy)) return { steps: [] };
+  return { steps: [{ do: 'leave', user: account, group: formerGroup }] };
 }
 
-/** By the name that the group has in lldap now; the operator's own rights stay, whoever asks. */
-function mayLeave(account: LldapAccount, left: LldapGroupRef, { metadata }: LldapMembership, policy: Policy): boolean {
-  if (account.id === policy.operatorLogin && foldGroupName(left.displayName) === 'lldap_admin') return false;
-  return forbidden(left.displayName, metadata.namespace, policy) === undefined;
+/** Judged by the group's current name in lldap. The operator's own account never leaves lldap_admin. */
+function mayLeave(account: LldapAccount, group: LldapGroupRef, { metadata }: LldapMembership, policy: Policy): boolean {
+  if (account.id === policy.operatorLogin && foldGroupName(group.displayName) === 'lldap_admin') return false;
+  return forbidden(group.displayName, metadata.namespace, policy) === undefined;
 }
 
 export function isMember(account: LldapAccount, group: LldapGroupRef): boolean {
   return account.groups.some((g) => g.id === group.id && g.uuid === group.uuid);
 }
 
-/** Other memberships that keep a user in a group: they declare the pair by the names that both have in lldap now, and may. */
-export function claimants(
+/** Other memberships that declare a pair, by the current names of both in lldap, and may do so. */
+export function membershipsClaiming(
   self: LldapMembership,
   pair: { userId: string; groupName: string },
   memberships: readonly LldapMembership[],

@@ -34,7 +34,7 @@ const MAX_PER_RESOURCE = 3;
  * 5. Above `most` held requests, the latest of the namespace that holds most is answered and left to the sweep, which
  *    finds its time in the resource's status. So no namespace displaces the retries of one that holds fewer.
  */
-export function createHolds(io: { broker: Broker; clock: Clock; log: Log }, most: number) {
+export function createDelayQueue(io: { broker: Broker; clock: Clock; log: Log }, most: number) {
   /** The oldest first. */
   const held = new Set<Held>();
 

@@ -1,10 +1,10 @@
 import type { Base, Routes } from '../../shared/bootstrap.ts';
 import { MalformedEvent } from '../../shared/events/parse.ts';
 import { handleDeadLetter } from './dead-letter.ts';
-import { createHolds } from './delayed-retries.ts';
+import { createDelayQueue } from './delayed-retries.ts';
 
 export function routes(base: Base): Routes {
-  const holds = createHolds(base, base.config.maxHeld);
+  const holds = createDelayQueue(base, base.config.maxDelayedRetries);
   return {
     '/': async (event, context) => {
       if (event.what !== 'requeue') throw new MalformedEvent(`events of ${event.what} are not for requeue`);

@@ -1,10 +1,10 @@
 import { BUILT_IN_GROUPS, INSTANCE_LABEL, VIRTUAL_LABEL } from '../../shared/constants.ts';
 import { buildStatus, sameStatus } from '../../shared/engine/conditions.ts';
-import { readyFinding } from '../../shared/engine/outcome.ts';
+import { readyCondition } from '../../shared/engine/outcome.ts';
 import type { LldapGroup, LldapGroupStatus } from '../../shared/kube/resources.ts';
 import type { LldapGroupRef } from '../../shared/lldap/api.ts';
-import { foldGroupName, isNamed } from '../../shared/lldap/names.ts';
-import { joinedBy, wake } from '../../shared/lookup/dependents.ts';
+import { foldGroupName, hasGroupName } from '../../shared/lldap/names.ts';
+import { enqueueDependents, membershipsNaming } from '../../shared/lookup/dependents.ts';
 import type { Io } from '../../shared/lookup/io.ts';
 import { recordedGroup } from '../../shared/lookup/owner.ts';
 import { type Failure, notReady } from '../../shared/rules/failure.ts';
@@ -36,12 +36,12 @@ async function keep(io: Io, policy: Policy, name: string, existing: LldapGroup |
     : await io.kube.apply('LldapGroup', policy.operatorNamespace, virtualGroupName(name), labels, { displayName: name });
   const group = await find(io, name, resource);
   const failure = group ? undefined : missing(name);
-  const kept: LldapGroupStatus = { ...statusKeys(resource), ...(group && { groupId: group.id, uuid: group.uuid }) };
+  const own: LldapGroupStatus = { ...statusKeys(resource), ...(group && { groupId: group.id, uuid: group.uuid }) };
   const status = buildStatus({
     resource,
-    kept,
+    own,
     extra: {},
-    ready: readyFinding(resource, failure),
+    ready: readyCondition(resource, failure),
     failure,
     retry: undefined,
     token: undefined,
@@ -51,14 +51,16 @@ async function keep(io: Io, policy: Policy, name: string, existing: LldapGroup |
   await io.kube.applyStatus(resource, status);
   const gained = group && (!isReady(resource) || resource.status?.uuid !== group.uuid);
   if (gained)
-    await wake(io, () => joinedBy(io, { groupKey: foldGroupName(name) }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== group.uuid));
+    await enqueueDependents(io, () =>
+      membershipsNaming(io, { groupKey: foldGroupName(name) }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== group.uuid),
+    );
   return true;
 }
 
 /** By the recorded id; the costly list only when that fails. */
 async function find(io: Io, name: string, { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
   const recorded = await recordedGroup(io, status);
-  return recorded && isNamed(recorded, name) ? recorded : (await io.lookup.groups()).find((g) => isNamed(g, name));
+  return recorded && hasGroupName(recorded, name) ? recorded : (await io.lookup.groups()).find((g) => hasGroupName(g, name));
 }
 
 function missing(name: string): Failure {

@@ -7,7 +7,7 @@ import { attribute, type Mark, markOf } from '../../shared/rules/owner-mark.ts';
 import type { Owner } from '../../shared/rules/ownership.ts';
 import { isPasswordManaged } from '../../shared/rules/password.ts';
 import type { Policy } from '../../shared/rules/policy.ts';
-import { isSettled } from '../../shared/rules/predicates.ts';
+import { isSteady } from '../../shared/rules/predicates.ts';
 import { declaredName, isVirtual, membershipKeys } from '../../shared/rules/resource-names.ts';
 import * as schemas from '../attribute-schema/plan.ts';
 import * as groups from '../group/plan.ts';
@@ -20,9 +20,9 @@ import type { Inventory } from './unsettled.ts';
  */
 export async function findDrifted(io: Io, policy: Policy, inventory: Inventory): Promise<ResourceOf[KindName][]> {
   const settled = {
-    users: inventory.LldapUser.filter(isSettled),
-    groups: inventory.LldapGroup.filter((g) => isSettled(g) && !isVirtual(g, policy.operatorNamespace)),
-    memberships: inventory.LldapMembership.filter(isSettled),
+    users: inventory.LldapUser.filter(isSteady),
+    groups: inventory.LldapGroup.filter((g) => isSteady(g) && !isVirtual(g, policy.operatorNamespace)),
+    memberships: inventory.LldapMembership.filter(isSteady),
   };
   const ids = new Set([...settled.users.map(declaredName), ...settled.memberships.map((m) => membershipKeys(m).userKey)]);
   const accounts = new Map((await io.lldap.usersById([...ids])).map((account) => [foldId(account.id), account]));
@@ -53,7 +53,7 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
     return differs(schemas.plan(inputOf(resource, policy), { definition }));
   };
   return [
-    ...inventory.LldapAttributeSchema.filter((s) => isSettled(s) && schemaDrifted(s)),
+    ...inventory.LldapAttributeSchema.filter((s) => isSteady(s) && schemaDrifted(s)),
     ...settled.users.filter(userDrifted),
     ...settled.groups.filter(groupDrifted),
     ...settled.memberships.filter(memberDrifted),
@@ -65,7 +65,7 @@ function inputOf<R extends ResourceOf[KindName]>(resource: R, policy: Policy) {
 }
 
 function differs(plan: Plan<unknown>): boolean {
-  return 'refused' in plan || plan.steps.length > 0;
+  return 'rejected' in plan || plan.steps.length > 0;
 }
 
 /** Whether somebody else set it: by lldap's date, at no password operation. */

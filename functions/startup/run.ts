@@ -8,7 +8,7 @@ import type { AttributeTarget, KindName, ResourceOf } from '../../shared/kube/re
 import { LldapError } from '../../shared/lldap/api.ts';
 import { targetOf } from '../../shared/lookup/dependents.ts';
 import type { Io } from '../../shared/lookup/io.ts';
-import { defineMarks } from '../../shared/lookup/mark-attribute.ts';
+import { defineMarkAttributes } from '../../shared/lookup/mark-attribute.ts';
 import { Failure } from '../../shared/rules/failure.ts';
 import type { Policy } from '../../shared/rules/policy.ts';
 import type { Reason } from '../../shared/rules/reasons.ts';
@@ -148,8 +148,8 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
 }
 
 async function keepMarks(io: Io, summary: Summary): Promise<void> {
-  const { made, altered } = await defineMarks(io.lldap);
-  summary.marksDefined = made;
+  const { created, altered } = await defineMarkAttributes(io.lldap);
+  summary.marksDefined = created;
   for (const target of altered) {
     summary.ok = false;
     summary.problems.push(alteredMark(target));

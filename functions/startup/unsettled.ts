@@ -1,5 +1,5 @@
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
-import { isJoinedStale } from '../../shared/rules/membership-state.ts';
+import { isMembershipStale } from '../../shared/rules/membership-state.ts';
 import {
   condition,
   currentRetry,
@@ -83,7 +83,7 @@ function staleness(
     const { userKey, groupKey } = membershipKeys(membership);
     const declaring = groupsByName.get(groupKey) ?? [];
     const virtual = declaring.filter((g) => isVirtual(g, operatorNamespace));
-    return isJoinedStale(membership, {
+    return isMembershipStale(membership, {
       users: usersByName.get(userKey) ?? [],
       groups: virtual.length > 0 ? virtual : declaring,
       joinedGroups: groupsByUuid.get(membership.status?.joined?.groupUuid ?? '') ?? [],

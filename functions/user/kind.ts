@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
-import type { Finding } from '../../shared/engine/conditions.ts';
-import type { Work } from '../../shared/engine/context.ts';
+import type { ConditionDraft } from '../../shared/engine/conditions.ts';
+import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
 import { foldId } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
-import { contenders, joinedBy, wake } from '../../shared/lookup/dependents.ts';
+import { enqueueDependents, membershipsNaming, resourcesClaiming } from '../../shared/lookup/dependents.ts';
 import type { Io } from '../../shared/lookup/io.ts';
 import { findOwner } from '../../shared/lookup/owner.ts';
 import { once } from '../../shared/platform/concurrency.ts';
@@ -24,21 +24,22 @@ import {
   sameHash,
 } from '../../shared/rules/password.ts';
 import { isReady } from '../../shared/rules/predicates.ts';
+import { REASONS } from '../../shared/rules/reasons.ts';
 import { declaredName } from '../../shared/rules/resource-names.ts';
-import { everSet, type PasswordStep } from './password-plan.ts';
+import { hasPassword, type PasswordStep } from './password-plan.ts';
 import { creation, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
-type UserWork = Work<'LldapUser'>;
+type UserContext = ReconcileContext<'LldapUser'>;
 
-/** So long after the key was replaced, as a cluster's backup may do, every process knows the new one. */
-const KEY_SERVES_MS = 300_000;
+/** How long a process uses the key before it reads it again: restoring the cluster may replace it. */
+const KEY_MAX_AGE_MS = 300_000;
 
 function createKeyReader(io: Io): () => Promise<PasswordKey> {
   const make = () => once(async () => readPasswordKey(await io.kube.secret(await io.kube.namespace(), PASSWORD_KEY_SECRET)));
   let [read, since] = [make(), io.clock.now()];
   return () => {
     const now = io.clock.now();
-    if (now - since >= KEY_SERVES_MS) [read, since] = [make(), now];
+    if (now - since >= KEY_MAX_AGE_MS) [read, since] = [make(), now];
     return read();
   };
 }
@@ -52,125 +53,129 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
       foldId(spec.username) === policy.operatorLogin
         ? invalid(
             'Protected',
-            `spec.username: ${spec.username} is the account that the operator logs in with; no resource may own it. Remove this one.`,
+            `spec.username: the operator logs in as ${spec.username}, and no resource may own that account. Delete this resource.`,
           )
         : undefined,
-    async unchanged(work) {
-      const { spec } = work.resource;
+    async isUnchanged(context) {
+      const { spec } = context.resource;
       if (!isPasswordManaged(spec)) return true;
-      const state = await readPassword(work);
-      const uuid = work.draft.uuid;
+      const state = await readPassword(context);
+      const uuid = context.draft.uuid;
       if (state instanceof Failure || uuid === undefined) return false;
-      return sameHash(work.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));
+      return sameHash(context.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));
     },
     hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
-    depend: findDefinitions,
-    async observe(work, definitions, sought) {
-      const found = await observeAccount(work);
-      await handOver(work, found);
-      const emailHolder = sought ? await findEmailHolder(work) : undefined;
-      const password = await observePassword(work, found.account, passwordKey);
-      work.findings.PasswordSynced = UNCHECKED;
+    findDependencies: findDefinitions,
+    async observe(context, definitions, searchAll) {
+      const found = await observeAccount(context);
+      await handOver(context, found);
+      const emailHolder = searchAll ? await findEmailHolder(context) : undefined;
+      const password = await observePassword(context, found.account, passwordKey);
+      context.conditions.PasswordSynced = UNCHECKED;
       return { ...found, definitions, ...(emailHolder && { emailHolder }), ...(password && { password }) };
     },
     plan,
-    async observeDeletion(work, onlyMade) {
-      const found = await observeAccount(work);
-      return { definitions: new Map(), ...(!onlyMade || found.account?.uuid === work.draft.uuid ? found : {}) };
+    async observeDeletion(context, onlyCreated) {
+      const found = await observeAccount(context);
+      return { definitions: new Map(), ...(!onlyCreated || found.account?.uuid === context.draft.uuid ? found : {}) };
     },
     planDeletion,
     apply,
     describe: (step) => DESCRIPTIONS[step.do],
-    async dependants({ io, resource, draft }, { becameReady, gone }) {
+    async findDependents({ io, resource, draft }, { becameReady, gone }) {
       const name = declaredName(resource);
-      if (gone) return [...(await joinedBy(io, { userKey: name }, () => true)), ...(await contenders(io, resource, name))];
+      if (gone) return [...(await membershipsNaming(io, { userKey: name }, () => true)), ...(await resourcesClaiming(io, resource, name))];
       if (!becameReady && resource.status?.uuid === draft.uuid) return [];
-      return joinedBy(io, { userKey: name }, (m) => !isReady(m) || m.status?.joined?.userUuid !== draft.uuid);
+      return membershipsNaming(io, { userKey: name }, (m) => !isReady(m) || m.status?.joined?.userUuid !== draft.uuid);
     },
   };
 }
 
-const UNCHECKED: Finding = { status: 'Unknown', reason: 'PasswordUnchecked', message: 'The pass ended before it came to the password.' };
+const UNCHECKED: ConditionDraft = {
+  status: 'Unknown',
+  reason: 'PasswordUnchecked',
+  message: REASONS.PasswordUnchecked,
+};
 
 const DESCRIPTIONS: Record<Step['do'], string> = {
   create: 'created the user',
   update: 'updated the user',
   setPassword: 'set the password',
-  verifyOrSetPassword: 'checked the password, and set it unless it worked',
+  verifyOrSetPassword: 'checked the password, and set it if it did not work',
   delete: 'deleted the user',
 };
 
-async function observeAccount({ io, resource, policy }: UserWork): Promise<Pick<Observed, 'account' | 'owner'>> {
+async function observeAccount({ io, resource, policy }: UserContext): Promise<Pick<Observed, 'account' | 'owner'>> {
   const account = await io.lldap.user(foldId(resource.spec.username));
   if (!account) return {};
   const object = { uuid: account.uuid, name: foldId(account.id), mark: markOf(account) };
   return { account, owner: await findOwner(io.lookup, resource, object, policy.instance) };
 }
 
-async function findEmailHolder({ io, resource }: UserWork): Promise<Observed['emailHolder']> {
+async function findEmailHolder({ io, resource }: UserContext): Promise<Observed['emailHolder']> {
   const holder = await io.lldap.userByEmail(resource.spec.email);
   return holder && { id: holder.id, owner: ownerText('LldapUser', holder) };
 }
 
-async function readPassword({ io, resource, policy }: UserWork): Promise<PasswordState> {
+async function readPassword({ io, resource, policy }: UserContext): Promise<PasswordState> {
   const ref = resource.spec.passwordSecretRef;
   if (!ref)
-    return invalid('InvalidValue', 'spec.passwordSecretRef is missing; name a Secret and its key, or set passwordPolicy to Ignore.');
+    return invalid('InvalidValue', 'spec.passwordSecretRef is missing. Name a Secret and its key, or set passwordPolicy to Ignore.');
   const { namespace } = resource.metadata;
   return passwordFrom(await io.kube.secret(namespace, ref.name), { ...ref, namespace }, policy);
 }
 
 async function observePassword(
-  work: UserWork,
+  context: UserContext,
   account: LldapAccount | undefined,
   key: () => Promise<PasswordKey>,
 ): Promise<Observed['password']> {
-  const policy = work.resource.spec.passwordPolicy;
-  if (policy === 'Ignore' || (policy === 'InitialOnly' && account && everSet(account))) return undefined;
-  return { state: await readPassword(work), key: await key() };
+  const policy = context.resource.spec.passwordPolicy;
+  if (policy === 'Ignore' || (policy === 'InitialOnly' && account && hasPassword(account))) return undefined;
+  return { state: await readPassword(context), key: await key() };
 }
 
-async function apply(step: Step, work: UserWork): Promise<void> {
-  const { io, resource, draft, policy } = work;
+async function apply(step: Step, context: UserContext): Promise<void> {
+  const { io, resource, draft, policy } = context;
   const id = foldId(resource.spec.username);
   switch (step.do) {
     case 'create': {
       const account = await io.lldap.createUser(creation(resource.spec, markFor(resource, 'created', policy)));
       Object.assign(draft, { uuid: account.uuid, origin: 'created' });
-      work.made = true;
+      context.created = true;
       return;
     }
     case 'update': {
       await io.lldap.updateUser(id, step.change);
       const isMarked = step.change.insertAttributes?.some(({ name }) => name === MARK_ATTRIBUTE);
-      await readWritten(work, async () => {
+      await verifyWritten(context, async () => {
         if (isMarked) await io.lldap.updateUser(id, { removeAttributes: [MARK_ATTRIBUTE] });
       });
       return;
     }
     case 'verifyOrSetPassword':
     case 'setPassword':
-      return setPassword(step, work);
+      return setPassword(step, context);
     case 'delete':
       return io.lldap.deleteUser(id);
   }
 }
 
-async function setPassword(step: PasswordStep, work: UserWork): Promise<void> {
-  const { io, resource, draft, checkpoint } = work;
+async function setPassword(step: PasswordStep, context: UserContext): Promise<void> {
+  const { io, resource, draft, checkpoint } = context;
   const id = foldId(resource.spec.username);
   const isRight = step.do === 'verifyOrSetPassword' && (await io.passwords.verify(id, step.password));
-  // The date before, since somebody else may have set another password since; the date after, of one that we set.
+  // After a check, the date from before it: somebody else may have set another password meanwhile.
   const modifiedAt = isRight ? step.modifiedAt : await set();
   if (draft.uuid !== undefined) draft.passwordHash = passwordHash(step.key, draft.uuid, step.password);
-  // lldap's date tells later whether somebody else set the password.
+  // The next reconcile compares it with lldap's date, which changes when somebody else sets the password.
   if (modifiedAt !== undefined) draft.passwordModifiedAt = modifiedAt;
 
   async function set(): Promise<string | undefined> {
     checkpoint();
     await io.passwords.set(id, step.password);
-    const account = await readWritten(work, async (replaced) => {
-      // Nobody can log in with a password that was meant for another account; the owner's reconcile sets its own.
+    const account = await verifyWritten(context, async (replaced) => {
+      // A random password, so that nobody can log in with the one meant for another account. The owner's reconcile sets its own.
       if (markOf(replaced)?.uid !== resource.metadata.uid) await io.passwords.set(id, randomBytes(32).toString('base64url'));
     });
     return account && attribute(account, 'password_modified_date');
@@ -178,29 +183,29 @@ async function setPassword(step: PasswordStep, work: UserWork): Promise<void> {
 }
 
 /**
- * The account after a write. lldap has no preconditions and writes go by id: by the time of the write the account may have
- * been replaced by another resource's of that username.
+ * Reads the account after a write. lldap has no preconditions and a write names the user by id, so it may have reached
+ * the account of another resource with that username.
  *
- * @param undo takes back what went to the wrong account
- * @throws Failure where it was replaced; the owner is asked for a full reconcile
+ * @param undo reverts the write to the wrong account
+ * @throws Failure if the account was replaced; resources that claim the name are enqueued
  */
-async function readWritten(work: UserWork, undo: (replaced: LldapAccount) => Promise<void>): Promise<LldapAccount | undefined> {
-  const { io, resource, draft } = work;
+async function verifyWritten(context: UserContext, undo: (replaced: LldapAccount) => Promise<void>): Promise<LldapAccount | undefined> {
+  const { io, resource, draft } = context;
   const account = await io.lldap.user(foldId(resource.spec.username));
   if (!account || account.uuid === draft.uuid) return account;
   await undo(account);
-  await wake(io, () => contenders(io, resource, declaredName(resource)));
+  await enqueueDependents(io, () => resourcesClaiming(io, resource, declaredName(resource)));
   throw new Failure(
     'Unavailable',
     'LldapUnavailable',
-    `The user ${account.id} was replaced in lldap during the pass; it is looked at again by itself.`,
+    `The user ${account.id} was replaced in lldap during the reconcile. The operator will look at it again.`,
   );
 }
 
-/** What a pass of ours that died may have written to the account that took the place of ours is for its owner to set right. */
-async function handOver({ io, resource, draft }: UserWork, { account, owner }: Pick<Observed, 'account' | 'owner'>): Promise<void> {
+/** Enqueues the owner of an account that replaced ours: a reconcile that died may have written to it. */
+async function handOver({ io, resource, draft }: UserContext, { account, owner }: Pick<Observed, 'account' | 'owner'>): Promise<void> {
   if (owner?.who !== 'other' || draft.uuid === undefined || draft.uuid === account?.uuid) return;
-  await wake(io, () => contenders(io, resource, declaredName(resource)));
+  await enqueueDependents(io, () => resourcesClaiming(io, resource, declaredName(resource)));
   delete draft.uuid;
   delete draft.passwordHash;
   delete draft.passwordModifiedAt;

@@ -6,17 +6,17 @@ import { foldId } from '../../shared/lldap/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { Failure, taken } from '../../shared/rules/failure.ts';
 import { attribute } from '../../shared/rules/owner-mark.ts';
-import { markFor, type Owner, refusePrivilegedAccount, standing } from '../../shared/rules/ownership.ts';
-import { decidePassword, type PasswordObserved, type PasswordStep, passwordFinding } from './password-plan.ts';
+import { authorize, markFor, type Owner, refusePrivilegedAccount } from '../../shared/rules/ownership.ts';
+import { type PasswordObserved, type PasswordStep, passwordCondition, planPassword } from './password-plan.ts';
 
 /** What was read for one user. */
 export interface Observed {
   account?: LldapAccount;
   owner?: Owner;
   definitions: Definitions;
-  /** Another account that has the e-mail which the spec asks for; looked up only when lldap says so. */
+  /** The account with the e-mail address that the spec asks for; looked up only after lldap has refused the address. */
   emailHolder?: { id: string; owner: string };
-  /** Absent when no password is to be set. */
+  /** Absent when the policy sets no password. */
   password?: PasswordObserved;
 }
 
@@ -24,35 +24,35 @@ export type Step = { do: 'create' } | { do: 'update'; change: AccountChange } | 
 
 /**
  * 1. Values must fit their definitions before anything is written.
- * 2. An absent account is created with its mark.
- * 3. An account that is there is written to only by whom §standing allows, and only where it differs.
- * 4. A member of a built-in group is written to from privileged namespaces only.
- * 5. The password comes last: what precedes it stands even if it fails.
+ * 2. A missing account is created, with its mark.
+ * 3. An existing account is changed only where {@link authorize} allows it and only where it differs.
+ * 4. Only a privileged namespace may change a member of a built-in group.
+ * 5. The password comes last, so that its failure prevents nothing else.
  */
 export function plan(input: PlanInput<'LldapUser'>, observed: Observed): Plan<Step, StatusOf<'LldapUser'>> {
   const { resource, policy } = input;
   const { account, owner } = observed;
-  const wrong = checkAttributes(resource.spec.attributes, observed.definitions) ?? emailTaken(resource, observed);
-  if (wrong) return { refused: wrong };
-  const findings = { PasswordSynced: passwordFinding(resource.spec.passwordPolicy, observed.password) };
-  const rest = { ...decidePassword(input, observed), findings };
+  const unacceptable = checkAttributes(resource.spec.attributes, observed.definitions) ?? emailTaken(resource, observed);
+  if (unacceptable) return { rejected: unacceptable };
+  const conditions = { PasswordSynced: passwordCondition(resource.spec.passwordPolicy, observed.password) };
+  const rest = { ...planPassword(input, observed), conditions };
   if (!account || !owner) return { ...rest, steps: [{ do: 'create' }, ...rest.steps] };
 
-  const stand = standing(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
-  if (stand instanceof Failure) return { refused: stand };
-  const change = differences(resource, account, observed.definitions, stand.marked ? undefined : markFor(resource, stand.origin, policy));
+  const access = authorize(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
+  if (access instanceof Failure) return { rejected: access };
+  const change = differences(resource, account, observed.definitions, access.marked ? undefined : markFor(resource, access.origin, policy));
   const update: Step[] = change ? [{ do: 'update', change }] : [];
   const steps = [...update, ...rest.steps];
   const forbidden = steps.length > 0 && refusePrivilegedAccount(account, resource.metadata.namespace, policy);
-  if (forbidden) return { refused: forbidden };
-  return { ...rest, steps, keep: { uuid: account.uuid, origin: stand.origin } };
+  if (forbidden) return { rejected: forbidden };
+  return { ...rest, steps, statusPatch: { uuid: account.uuid, origin: access.origin } };
 }
 
-/** Only what is ours, and unless told otherwise only what we made. */
+/** Deletes only our own account: one that the operator created, or any with deletionPolicy Delete. */
 export function planDeletion({ resource, policy }: PlanInput<'LldapUser'>, { account, owner }: Observed): Plan<Step> {
   if (!account || owner?.who !== 'self') return { steps: [] };
   const forbidden = refusePrivilegedAccount(account, resource.metadata.namespace, policy);
-  if (forbidden) return { refused: forbidden };
+  if (forbidden) return { rejected: forbidden };
   const remove = resource.spec.deletionPolicy === 'Delete' || owner.origin === 'created';
   return { steps: remove ? [{ do: 'delete' }] : [] };
 }
@@ -62,11 +62,11 @@ function emailTaken({ spec }: LldapUser, { account, emailHolder }: Observed): Fa
   if (account && account.email.toLowerCase() === spec.email.toLowerCase()) return undefined;
   return taken(
     'EmailTaken',
-    `spec.email: ${spec.email} belongs to the user ${emailHolder.id} (${emailHolder.owner}); use another address or free it there. To swap two addresses, give one of the users a third one first.`,
+    `spec.email: the user ${emailHolder.id} has the address ${spec.email} (${emailHolder.owner}). Use another address, or change that user's. To swap two addresses, give one of the users a third address first.`,
   );
 }
 
-/** Read as attributes: some versions of lldap answer empty fields for attributes that are set. */
+/** Compared as attributes: some versions of lldap return empty fields for attributes that are set. */
 const FIELDS = [
   ['email', 'mail'],
   ['displayName', 'display_name'],
@@ -74,7 +74,7 @@ const FIELDS = [
   ['lastName', 'last_name'],
 ] as const;
 
-/** The one update that makes lldap hold what the spec names; undefined when it does. */
+/** The update that makes lldap hold what the spec says; undefined if it does. */
 function differences(
   { spec }: LldapUser,
   account: LldapAccount,
@@ -89,7 +89,7 @@ function differences(
   return Object.keys(change).length > 0 ? change : undefined;
 }
 
-/** What a new account is created with; an empty text would be stored as one. */
+/** What a new account is created with. Empty strings are left out, since lldap would store them. */
 export function creation(spec: LldapUserSpec, mark: AttributeValue) {
   return {
     id: foldId(spec.username),

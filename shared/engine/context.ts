@@ -1,37 +1,39 @@
 import type { KindName, ResourceOf } from '../kube/resources.ts';
 import type { Io } from '../lookup/io.ts';
 import type { Policy } from '../rules/policy.ts';
-import type { ExtraFindings } from './conditions.ts';
+import type { ExtraConditions } from './conditions.ts';
 
 export type StatusOf<K extends KindName> = NonNullable<ResourceOf[K]['status']>;
 
-/** One attempt of a pass over one resource: what the kind's calls may read, and the draft that they keep their results in. */
-export interface Work<K extends KindName> {
+/** One attempt to reconcile one resource: what the kind's functions may read, and the draft of the status that they write to. */
+export interface ReconcileContext<K extends KindName> {
   readonly io: Io;
   readonly policy: Policy;
+  /** Read lldap and correct drift, whatever the status says. */
   readonly full: boolean;
-  /** The retries that the pass stands for. */
+  /** The times of the retries that this reconcile stands for. */
   readonly notBefore: ReadonlySet<string>;
-  /** As read, or as it was after the finalizer was added. */
+  /** As read, or as returned by the last write to it. */
   resource: ResourceOf[K];
-  /** The kind's own status fields; what succeeded is kept here even if a later step fails. */
+  /** The kind's own status fields. Results of successful steps stay here even if a later step fails. */
   readonly draft: StatusOf<K>;
-  readonly findings: ExtraFindings;
-  /** What the pass has done so far, all attempts together. */
+  /** Conditions beside Ready. */
+  readonly conditions: ExtraConditions;
+  /** Descriptions of the mutations so far, over all attempts. */
   readonly did: string[];
   /**
    * Called before each mutation.
-   * @throws Failure when the pass is past its deadline
+   * @throws Failure when the reconcile is past its deadline
    */
   checkpoint(): void;
   /**
-   * Writes the draft ahead of a step that must not be forgotten if the process dies; the resource counts as not yet
-   * seen to until the pass has settled it.
+   * Writes the draft before a step that must not be forgotten if the process dies. The resource does not count as
+   * handled until the outcome is recorded.
    * @throws KubeError
    */
   writeAhead(): Promise<void>;
-  /** Whether this attempt made something in lldap that was not there: it goes again should the resource turn out to be gone. */
-  made: boolean;
-  /** The folded name that the object had in lldap, where this pass gave it another. */
+  /** Whether this attempt created something in lldap, which is rolled back if the resource turns out to be gone. */
+  created: boolean;
+  /** The folded name of the object in lldap before this reconcile renamed it. */
   formerName?: string;
 }

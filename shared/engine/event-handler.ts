@@ -6,9 +6,9 @@ import type { Engine } from './engine.ts';
 type SecretEvent = Extract<OperatorEvent, { what: 'secret' }>;
 
 /**
- * The events of one kind's function.
+ * Handles the events of one kind's function.
  *
- * @param onSecret for the one kind that Secrets matter to
+ * @param onSecret for the one kind that depends on Secrets
  */
 export function kindHandler(
   kind: KindName,
@@ -17,10 +17,11 @@ export function kindHandler(
 ): EventHandler {
   return async (event, context) => {
     if (event.what === 'secret' && onSecret) return onSecret(event, context);
-    if (event.what !== 'resource' && event.what !== 'reconcile') throw new MalformedEvent(`events of ${event.what} are not for ${kind}`);
+    if (event.what !== 'resource' && event.what !== 'reconcile')
+      throw new MalformedEvent(`this function serves ${kind}, not events of type ${event.what}`);
     if (event.target.kind !== kind) throw new MalformedEvent(`the extension "kind" is ${event.target.kind}; this function serves ${kind}`);
     if (event.what === 'resource') {
-      // What is deleted has let our finalizer go, and what lost its label is no longer ours.
+      // A deleted resource no longer has our finalizer, and one that lost its label is no longer ours.
       if (event.change === 'delete') return { status: 204 };
       return engine.reconcile(event.target, { object: event.object }, context);
     }

@@ -4,10 +4,11 @@ import type { Kube } from '../kube/client.ts';
 import { KubeError } from '../kube/errors.ts';
 import type { Resource, Retry } from '../kube/resources.ts';
 import type { Clock } from '../platform/clock.ts';
+import { truncateBytes } from '../platform/text.ts';
 import { condition } from '../rules/predicates.ts';
 import type { Reason } from '../rules/reasons.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Finding } from './conditions.ts';
+import type { ConditionDraft } from './conditions.ts';
 
 interface EventIo {
   kube: Pick<Kube, 'createEvent'>;
@@ -15,21 +16,21 @@ interface EventIo {
   log: Log;
 }
 
-/** The API server refuses an Event whose note is longer, counted in bytes. */
-const NOTE_BYTES = 1024;
+/** The API server refuses an Event with a longer note. */
+const MAX_NOTE_BYTES = 1024;
 
 /**
- * Tells of a change of Ready by a Kubernetes Event, whose reason is the condition's. Only on a change: a resource
- * that fails for an hour leaves a handful. It is never a reason to fail a pass.
+ * Emits a Kubernetes Event when Ready changes, with the condition's reason: a resource that fails for an hour leaves a
+ * handful. Never fails a reconcile.
  *
- * @param wait the retry of a resource that waits for another: within its first seconds that is no news, since a tree that is
- *   applied at once waits for its own parts
+ * @param wait the retry of a resource that waits for another. Its first attempt emits nothing, since resources that are
+ *   applied together wait for each other for a moment
  */
-export async function announce(io: EventIo, resource: Resource, ready: Finding, wait?: Retry): Promise<void> {
+export async function emitReadyEvent(io: EventIo, resource: Resource, ready: ConditionDraft, wait?: Retry): Promise<void> {
   const before = condition(resource.status, 'Ready');
   const isChange = before?.status !== ready.status || before.reason !== ready.reason;
-  const isLater = wait !== undefined && wait.attempts > 1 && resource.status?.retry?.attempts === 1;
-  if (wait?.attempts === 1 || !(isChange || isLater)) return;
+  const isSecondWait = wait !== undefined && wait.attempts > 1 && resource.status?.retry?.attempts === 1;
+  if (wait?.attempts === 1 || !(isChange || isSecondWait)) return;
   await createEvent(io, resource, {
     type: ready.status === 'True' || ready.reason === 'Suspended' ? 'Normal' : 'Warning',
     reason: ready.reason,
@@ -37,7 +38,7 @@ export async function announce(io: EventIo, resource: Resource, ready: Finding, 
   });
 }
 
-/** @param event `note` is cut to what an Event may hold; one whose `name` exists already is not written again */
+/** @param event its `note` is truncated to what an Event may hold; one whose `name` exists is not created again */
 export async function createEvent(
   io: EventIo,
   about: { kind: string; apiVersion?: string; metadata: { name: string; namespace: string; uid?: string; resourceVersion?: string } },
@@ -46,7 +47,7 @@ export async function createEvent(
   const { name, namespace, uid, resourceVersion } = about.metadata;
   await io.kube
     .createEvent({
-      // Events are named by their object and a tail; generateName would not take the dot between.
+      // Events are named after their object with a suffix; generateName does not allow the dot between.
       metadata: { name: eventName ?? `${name.slice(0, 230).replace(/[-.]+$/, '')}.${randomBytes(8).toString('hex')}`, namespace },
       eventTime: new Date(io.clock.now()).toISOString().replace('Z', '000Z'),
       action: 'Reconcile',
@@ -61,21 +62,11 @@ export async function createEvent(
       reportingController: `${API_GROUP}/operator`,
       reportingInstance: 'lldap-operator',
       ...event,
-      note: shorten(event.note),
+      note: truncateBytes(event.note, MAX_NOTE_BYTES),
     })
     .catch((error: unknown) => {
       if (eventName && error instanceof KubeError && error.reason === 'AlreadyExists') return;
-      io.log.warn('a Kubernetes Event could not be written', {
-        reason: error instanceof KubeError ? error.brief : String(error),
-        namespace,
-        name,
-      });
+      const reason = error instanceof KubeError ? error.brief : String(error);
+      io.log.warn('failed to create a Kubernetes Event', { reason, namespace, name });
     });
-}
-
-function shorten(note: string): string {
-  const bytes = Buffer.from(note);
-  if (bytes.length <= NOTE_BYTES) return note;
-  // A character that is cut through decodes to the replacement sign.
-  return `${bytes.toString('utf8', 0, NOTE_BYTES - 3).replace(/\uFFFD+$/, '')}…`;
 }

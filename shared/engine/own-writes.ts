@@ -1,31 +1,28 @@
 import type { Resource } from '../kube/resources.ts';
 
-/** The versions that this process wrote lately: each comes back as an event that tells nothing new. */
-export interface Echoes {
-  note(resource: Resource): void;
+/** The versions that this process wrote lately. Each returns as an event that says nothing new. */
+export interface OwnWrites {
+  add(resource: Resource): void;
   /** @param version see {@link versionOf} */
   has(version: string): boolean;
 }
 
-/** One version of one resource, also where another of its name came after it. */
+/** Identifies one version of one resource, also after another resource took its name. */
 export function versionOf({ metadata }: Resource): string {
   return `${metadata.uid}/${metadata.resourceVersion}`;
 }
 
-/** A write's echo comes within moments; this many writes lie between only under the heaviest load. */
-const REMEMBERED = 5_000;
+/** The event of a write arrives within seconds; a process writes this many meanwhile only under the heaviest load. */
+const MAX_REMEMBERED_WRITES = 5_000;
 
-export function createEchoes(): Echoes {
-  const written = new Set<string>();
+export function createOwnWrites(): OwnWrites {
+  const versions = new Set<string>();
   return {
-    note(resource) {
-      written.add(versionOf(resource));
-      if (written.size <= REMEMBERED) return;
-      for (const oldest of written) {
-        written.delete(oldest);
-        break;
-      }
+    add(resource) {
+      versions.add(versionOf(resource));
+      const [oldest] = versions;
+      if (oldest && versions.size > MAX_REMEMBERED_WRITES) versions.delete(oldest);
     },
-    has: (version) => written.has(version),
+    has: (version) => versions.has(version),
   };
 }

@@ -4,69 +4,69 @@ import { KubeError } from '../kube/errors.ts';
 import type { KindName, ResourceOf } from '../kube/resources.ts';
 import { LldapError } from '../lldap/api.ts';
 import { askForDefinition } from '../lookup/attribute-definitions.ts';
-import { wake } from '../lookup/dependents.ts';
+import { enqueueDependents } from '../lookup/dependents.ts';
 import type { Io } from '../lookup/io.ts';
-import { restoreMarks } from '../lookup/mark-attribute.ts';
+import { restoreMarkAttributes } from '../lookup/mark-attribute.ts';
 import { Failure, toFailure } from '../rules/failure.ts';
 import type { Policy } from '../rules/policy.ts';
-import { hasFinalizer, isDeleting, isSettled, unhandledToken, waitsForRetry } from '../rules/predicates.ts';
+import { hasFinalizer, isDeleting, isSteady, unhandledToken, waitsForRetry } from '../rules/predicates.ts';
 import { REASONS } from '../rules/reasons.ts';
 import { statusAhead } from './conditions.ts';
-import type { StatusOf, Work } from './context.ts';
+import type { ReconcileContext, StatusOf } from './context.ts';
 import type { Kind, Plan, Report, Settings } from './kind.ts';
-import { settle, writeStatus } from './outcome.ts';
-import type { Echoes } from './own-writes.ts';
-import type { Hints } from './queue.ts';
+import { recordOutcome, writeStatus } from './outcome.ts';
+import type { OwnWrites } from './own-writes.ts';
+import type { Demand } from './queue.ts';
 import { resumeDraft, rollBack } from './rollback.ts';
 
-/** Milliseconds from the start of a pass after which it starts no further mutation. */
+/** A reconcile starts no further mutation after this time. */
 export const DEADLINE_MS = 30_000;
-/** Attempts of a pass that meet another's write, before the broker is asked to come again. */
-const MAX_ATTEMPTS = 3;
-/** Observations in one attempt: a creation may be answered "exists", and the mark's definition may be missing. */
+/** Attempts that end in a conflict with another writer; then the broker delivers the event again. */
+const MAX_CONFLICT_ATTEMPTS = 3;
+/** Observations in one attempt: lldap may answer "exists" to a creation, or lack the definition of an attribute. */
 const MAX_OBSERVE_ROUNDS = 4;
 
 export interface Outcome {
   report: Report;
-  /** What the next pass has to see to, since this one's status could not be written. */
-  unfinished?: Hints;
+  /** What the next reconcile must make up for, since this one's status was not written. */
+  unfinished?: Demand;
 }
 
-/** How one attempt ended: `again` if the resource, or what it waits for, changed between its look and its status write. */
+/** `again`: the resource, or a dependency, changed between the reading and the status write. */
 type Attempted = { report: Report; again?: boolean };
 
 /**
- * Makes the passes of one kind: read the resource, decide by it, apply what the kind plans, record the outcome.
- * A pass throws nothing but what is not foreseen: an error of the API server is an outcome, too.
+ * Reconciles the resources of one kind: reads the resource, decides, applies what the kind plans, records the outcome.
+ * Throws nothing foreseen; an error of the API server is an outcome, too.
  */
-export function createPass<K extends KindName, Dependencies, Observed, Step>(
+export function createReconciler<K extends KindName, Dependencies, Observed, Step>(
   kind: Kind<K, Dependencies, Observed, Step>,
   io: Io,
   settings: Settings,
-  echoes: Echoes,
-): (target: Target, hints: Hints) => Promise<Outcome> {
-  type KindWork = Work<K>;
-  type Steps = Exclude<Plan<Step, StatusOf<K>>, { refused: Failure }>;
+  ownWrites: OwnWrites,
+): (target: Target, demand: Demand) => Promise<Outcome> {
+  type Context = ReconcileContext<K>;
+  type Steps = Exclude<Plan<Step, StatusOf<K>>, { rejected: Failure }>;
 
-  return async (target, hints) => {
-    const pass = startPass(target, hints);
+  return async (target, demand) => {
+    const run = startRun(target, demand);
     for (let attempts = 1; ; attempts++) {
-      const { report, again } = await attempt(pass).catch((error: unknown) => refused(pass, error));
-      if (again && attempts < MAX_ATTEMPTS) continue;
-      return report.result === 'unwritten' ? { report, unfinished: pass } : { report };
+      const { report, again } = await attempt(run).catch((error: unknown) => fromKubeError(run, error));
+      if (again && attempts < MAX_CONFLICT_ATTEMPTS) continue;
+      return report.result === 'unwritten' ? { report, unfinished: run } : { report };
     }
   };
 
-  /** An error of the API server: read again what is not as it was read, or leave it to the broker's next delivery. */
-  function refused(pass: Pass, error: unknown): Attempted {
+  /** A conflict is attempted again; every other error of the API server is left to the broker's next delivery. */
+  function fromKubeError(run: Run, error: unknown): Attempted {
     if (!(error instanceof KubeError)) throw error;
     const again = error.stale || error.gone;
-    io.log[again ? 'debug' : 'error']('the API server failed a pass', { ...pass.target, reason: error.brief });
-    return { report: pass.report('unwritten', { message: error.brief }), again };
+    io.log[again ? 'debug' : 'error']('a reconcile failed at the API server', { ...run.target, reason: error.brief });
+    return { report: run.report('unwritten', { message: error.brief }), again };
   }
 
-  /** What the attempts of one pass share. `full` from the first mutation on: should no status tell of it, lldap must be looked at again. */
-  function startPass(target: Target, { full, notBefore }: Hints) {
+  /** The state that all attempts of one reconcile share. */
+  function startRun(target: Target, { full, notBefore }: Demand) {
     const deadline = io.clock.monotonic() + DEADLINE_MS;
     const did: string[] = [];
     return {
@@ -74,112 +74,107 @@ export function createPass<K extends KindName, Dependencies, Observed, Step>(
       full,
       notBefore,
       did,
-      /** The attempt whose status write another's forestalled. */
-      carried: undefined as KindWork | undefined,
+      /** The last attempt, if its status write met a conflict. */
+      superseded: undefined as Context | undefined,
       checkpoint(): void {
-        // Another process may have settled a newer spec by the time of our status write, and this be an older one's.
+        // Another process may record a newer spec before our status write, and this mutation be of an older one.
         this.full = true;
         if (io.clock.monotonic() <= deadline) return;
-        throw new Failure(
-          'Unavailable',
-          'DeadlineExceeded',
-          'The pass ran out of time before all was done; it goes on with the next attempt.',
-        );
+        throw new Failure('Unavailable', 'DeadlineExceeded', 'The reconcile ran out of time. The next attempt continues where it stopped.');
       },
       report: (result: Report['result'], more: Partial<Report> = {}): Report => ({ result, ...target, did, ...more }),
     };
   }
-  type Pass = ReturnType<typeof startPass>;
+  type Run = ReturnType<typeof startRun>;
 
-  async function attempt(pass: Pass): Promise<Attempted> {
+  async function attempt(run: Run): Promise<Attempted> {
     const policy = await io.policy();
-    const resource = await readServed(policy, pass.target);
-    if (resource === 'gone') await dropCarried(pass);
-    if (typeof resource === 'string') return { report: pass.report(resource) };
-    if (!resumeDraft(resource, pass.carried)) await dropCarried(pass);
-    const work = startWork(pass, policy, resource);
+    const resource = await readServed(policy, run.target);
+    if (resource === 'gone') await rollBackSuperseded(run);
+    if (typeof resource === 'string') return { report: run.report(resource) };
+    if (!resumeDraft(resource, run.superseded)) await rollBackSuperseded(run);
+    const context = createContext(run, policy, resource);
     try {
-      return await carryOut(pass, work);
+      return await reconcile(run, context);
     } catch (error) {
-      if (error instanceof KubeError && error.stale) pass.carried = work;
+      if (error instanceof KubeError && error.stale) run.superseded = context;
       throw error;
     }
   }
 
-  async function dropCarried(pass: Pass): Promise<void> {
-    if (pass.carried) await rollBack(pass.carried, (old) => remove(old, true));
-    pass.carried = undefined;
+  async function rollBackSuperseded(run: Run): Promise<void> {
+    if (run.superseded) await rollBack(run.superseded, (old) => remove(old, true));
+    run.superseded = undefined;
   }
 
-  function startWork(pass: Pass, policy: Policy, resource: ResourceOf[K]): KindWork {
-    const full = pass.full || unhandledToken(resource) !== undefined;
-    const work: KindWork = {
+  function createContext(run: Run, policy: Policy, resource: ResourceOf[K]): Context {
+    const context: Context = {
       io,
       policy,
-      full,
-      notBefore: pass.notBefore,
+      full: run.full || unhandledToken(resource) !== undefined,
+      notBefore: run.notBefore,
       resource,
-      draft: resumeDraft(resource, pass.carried) ?? {},
-      findings: {},
-      did: pass.did,
-      made: pass.carried?.made ?? false,
-      checkpoint: () => pass.checkpoint(),
+      draft: resumeDraft(resource, run.superseded) ?? {},
+      conditions: {},
+      did: run.did,
+      created: run.superseded?.created ?? false,
+      checkpoint: () => run.checkpoint(),
       async writeAhead() {
-        work.resource = await writeStatus(work, echoes, statusAhead(work.resource, work.draft));
+        context.resource = await writeStatus(context, ownWrites, statusAhead(context.resource, context.draft));
       },
     };
-    return work;
+    return context;
   }
 
-  async function carryOut(pass: Pass, work: KindWork): Promise<Attempted> {
-    const { resource } = work;
-    if (waitsForRetry(resource, work, io.clock.now())) return { report: pass.report('waiting') };
-    const unrecovered = await caught(async () => kind.recover?.(work));
-    if (unrecovered) return { report: await record(pass, work, unrecovered) };
-    if (resource.spec.suspend) return { report: await record(pass, work, 'suspended') };
-    if (isDeleting(resource)) return { report: await finish(pass, work) };
-    if (!work.full && isSettled(resource) && (await isUnchanged(work))) return { report: pass.report('unchanged') };
-    const failure = await caught(async () => {
-      throwIf(kind.refuse(resource, work.policy));
-      await converge(work, await findDependencies(work));
+  async function reconcile(run: Run, context: Context): Promise<Attempted> {
+    const { resource } = context;
+    if (waitsForRetry(resource, context, io.clock.now())) return { report: run.report('waiting') };
+    const unrecovered = await failureOf(async () => kind.recover?.(context));
+    if (unrecovered) return { report: await record(run, context, unrecovered) };
+    if (resource.spec.suspend) return { report: await record(run, context, 'suspended') };
+    if (isDeleting(resource)) return { report: await finalize(run, context) };
+    if (!context.full && isSteady(resource) && (await isUnchanged(context))) return { report: run.report('unchanged') };
+    const failure = await failureOf(async () => {
+      throwIf(kind.refuse(resource, context.policy));
+      await converge(context, await findDependencies(context));
     });
-    const report = await record(pass, work, failure);
-    // A dependency that turned Ready between our look and our status write found nobody to wake.
-    const waits = failure?.category === 'NotReady' && work.findings.DependenciesReady?.status === 'False';
-    const again = waits && (await caught(async () => void (await kind.depend(work)))) === undefined;
-    if (again) pass.full = true;
+    const report = await record(run, context, failure);
+    // A dependency that became Ready between our reading and our status write found nobody waiting for it.
+    const isWaiting = failure?.category === 'NotReady' && context.conditions.DependenciesReady?.status === 'False';
+    const again = isWaiting && (await failureOf(async () => void (await kind.findDependencies(context)))) === undefined;
+    if (again) run.full = true;
     return { report, again };
   }
 
-  async function record(pass: Pass, work: KindWork, outcome: Failure | 'suspended' | undefined): Promise<Report> {
-    const { refused, ...found } = await settle(work, settings, echoes, outcome, (change) => kind.dependants(work, change)).catch(
-      async (error: unknown) => {
-        if (error instanceof KubeError && error.gone) await rollBack(work, (old) => remove(old, true));
-        throw error;
-      },
-    );
-    return pass.report(refused ? 'unwritten' : 'settled', { ...found, ...(refused && { message: refused }) });
-  }
-
-  /** The end of a resource that is being deleted: what is ours in lldap, whoever waited for it, and our finalizer. */
-  async function finish(pass: Pass, work: KindWork): Promise<Report> {
-    if (!hasFinalizer(work.resource)) return pass.report('gone');
-    const failure = await caught(() => remove(work, false));
-    if (failure) return record(pass, work, failure);
-    let woken: Target[] = [];
-    await wake(io, async () => {
-      woken = await kind.dependants(work, { becameReady: false, gone: true });
-      return woken;
+  async function record(run: Run, context: Context, outcome: Failure | 'suspended' | undefined): Promise<Report> {
+    const { brokerProblem, ...recorded } = await recordOutcome(context, settings, ownWrites, outcome, (change) =>
+      kind.findDependents(context, change),
+    ).catch(async (error: unknown) => {
+      if (error instanceof KubeError && error.gone) await rollBack(context, (old) => remove(old, true));
+      throw error;
     });
-    await io.kube.removeFinalizer(work.resource);
-    // Whoever takes its place found it still there, if it was quick.
-    await wake(io, async () => woken.filter((t) => t.kind === kind.name));
-    return pass.report('deleted');
+    return run.report(brokerProblem ? 'unwritten' : 'reconciled', { ...recorded, ...(brokerProblem && { message: brokerProblem }) });
   }
 
-  /** The resource, if it is one that this installation serves. */
+  /** Completes a deletion: removes what is ours from lldap, enqueues dependents, removes our finalizer. */
+  async function finalize(run: Run, context: Context): Promise<Report> {
+    if (!hasFinalizer(context.resource)) return run.report('gone');
+    const failure = await failureOf(() => remove(context, false));
+    if (failure) return record(run, context, failure);
+    let dependents: Target[] = [];
+    await enqueueDependents(io, async () => {
+      dependents = await kind.findDependents(context, { becameReady: false, gone: true });
+      return dependents;
+    });
+    await io.kube.removeFinalizer(context.resource);
+    // A resource that takes this one's place may have been quick enough to find it still there.
+    await enqueueDependents(io, async () => dependents.filter((t) => t.kind === kind.name));
+    return run.report('deleted');
+  }
+
+  /** The resource, if this installation serves it. */
   async function readServed(policy: Policy, { namespace, name }: Target): Promise<ResourceOf[K] | 'gone' | 'ignored'> {
-    // An event may name anything; where one namespace is served, the functions' rights end there, too.
+    // An event may name any namespace; an installation for one namespace has no rights in others.
     if (namespace !== (policy.onlyNamespace ?? namespace)) return 'ignored';
     const resource = await io.kube.get(kind.name, namespace, name);
     if (!resource) return 'gone';
@@ -187,93 +182,94 @@ export function createPass<K extends KindName, Dependencies, Observed, Step>(
     return isServed ? resource : 'ignored';
   }
 
-  /** A failure here is found again, and settled, by the pass that then goes on. */
-  async function isUnchanged(work: KindWork): Promise<boolean> {
+  /** A failure here is met again, and recorded, by the reconcile that then continues. */
+  async function isUnchanged(context: Context): Promise<boolean> {
     let unchanged = false;
-    await caught(async () => {
-      unchanged = await kind.unchanged(work);
+    await failureOf(async () => {
+      unchanged = await kind.isUnchanged(context);
     });
     return unchanged;
   }
 
-  async function findDependencies(work: KindWork): Promise<Dependencies> {
-    if (!kind.hasDependencies(work.resource)) {
-      work.findings.DependenciesReady = null;
-      return kind.depend(work);
+  async function findDependencies(context: Context): Promise<Dependencies> {
+    if (!kind.hasDependencies(context.resource)) {
+      context.conditions.DependenciesReady = null;
+      return kind.findDependencies(context);
     }
     try {
-      const dependencies = await kind.depend(work);
-      work.findings.DependenciesReady = { status: 'True', reason: 'DependenciesReady', message: REASONS.DependenciesReady };
+      const dependencies = await kind.findDependencies(context);
+      context.conditions.DependenciesReady = { status: 'True', reason: 'DependenciesReady', message: REASONS.DependenciesReady };
       return dependencies;
     } catch (error) {
-      if (error instanceof Failure) work.findings.DependenciesReady = { status: 'False', reason: error.reason, message: error.message };
+      if (error instanceof Failure)
+        context.conditions.DependenciesReady = { status: 'False', reason: error.reason, message: error.message };
       throw error;
     }
   }
 
-  /** The decision that an error carries. The API server's errors go on: without it no status can be written. */
-  async function caught(step: () => Promise<void> | undefined): Promise<Failure | undefined> {
+  /** The failure that `step` throws. Errors of the API server pass through: without it no status can be written. */
+  async function failureOf(step: () => Promise<void> | undefined): Promise<Failure | undefined> {
     try {
       await step();
       return undefined;
     } catch (error) {
       if (error instanceof KubeError) throw error;
       const failure = toFailure(error);
-      if (failure.category === 'Bug') io.log.error('an unforeseen error', { stack: error instanceof Error ? error.stack : String(error) });
+      if (failure.category === 'Bug') io.log.error('unexpected error', { stack: error instanceof Error ? error.stack : String(error) });
       return failure;
     }
   }
 
-  async function converge(work: KindWork, dependencies: Dependencies): Promise<void> {
-    await untilApplied(work, async (sought) => {
-      const plan = kind.plan(work, await kind.observe(work, dependencies, sought));
-      if ('refused' in plan) throw plan.refused;
-      if (!hasFinalizer(work.resource)) {
-        work.resource = await io.kube.addFinalizer(work.resource);
-        echoes.note(work.resource);
+  async function converge(context: Context, dependencies: Dependencies): Promise<void> {
+    await observeAndApply(context, async (searchAll) => {
+      const plan = kind.plan(context, await kind.observe(context, dependencies, searchAll));
+      if ('rejected' in plan) throw plan.rejected;
+      if (!hasFinalizer(context.resource)) {
+        context.resource = await io.kube.addFinalizer(context.resource);
+        ownWrites.add(context.resource);
       }
       return plan;
     });
   }
 
-  /** Deletes what is ours. Where this resource may not act, nothing in lldap is touched and the resource may go. */
-  async function remove(work: KindWork, onlyMade: boolean): Promise<void> {
-    if (work.resource.spec.deletionPolicy === 'Retain' || kind.refuse(work.resource, work.policy)) return;
-    await untilApplied(work, async () => {
-      const plan = kind.planDeletion(work, await kind.observeDeletion(work, onlyMade));
-      return 'refused' in plan ? { steps: [] } : plan;
+  /** Deletes what is ours. Where this resource may not act, nothing in lldap changes and the deletion completes. */
+  async function remove(context: Context, onlyCreated: boolean): Promise<void> {
+    if (context.resource.spec.deletionPolicy === 'Retain' || kind.refuse(context.resource, context.policy)) return;
+    await observeAndApply(context, async () => {
+      const plan = kind.planDeletion(context, await kind.observeDeletion(context, onlyCreated));
+      return 'rejected' in plan ? { steps: [] } : plan;
     });
   }
 
-  /** Applies what `decide` plans; when lldap contradicts what was observed, observes and decides again. */
-  async function untilApplied(work: KindWork, decide: (sought: boolean) => Promise<Steps>): Promise<void> {
-    let sought = false;
+  /** Applies a plan. When lldap contradicts the observation, observes and plans again. */
+  async function observeAndApply(context: Context, makePlan: (searchAll: boolean) => Promise<Steps>): Promise<void> {
+    let searchAll = false;
     for (let round = 1; ; round++) {
-      const plan = await decide(sought);
-      Object.assign(work.draft, plan.keep);
-      const surprise = await apply(work, plan.steps);
-      if (!surprise) {
-        Object.assign(work.findings, plan.findings);
-        return throwIf(plan.unmet);
+      const plan = await makePlan(searchAll);
+      Object.assign(context.draft, plan.statusPatch);
+      const contradiction = await apply(context, plan.steps);
+      if (!contradiction) {
+        Object.assign(context.conditions, plan.conditions);
+        return throwIf(plan.blockedBy);
       }
-      if (round === MAX_OBSERVE_ROUNDS) throw surprise;
-      if (surprise.kind === 'exists') sought = true;
-      else if (surprise.attribute === MARK_ATTRIBUTE) await restoreMarks(io);
-      else throw await askForDefinition(work, surprise);
+      if (round === MAX_OBSERVE_ROUNDS) throw contradiction;
+      if (contradiction.kind === 'exists') searchAll = true;
+      else if (contradiction.attribute === MARK_ATTRIBUTE) await restoreMarkAttributes(io);
+      else throw await askForDefinition(context, contradiction);
     }
   }
 
-  /** Answers the error that calls for another look, if one did. */
-  async function apply(work: KindWork, steps: Step[]): Promise<LldapError | undefined> {
+  /** @returns lldap's error, if it calls for another observation */
+  async function apply(context: Context, steps: Step[]): Promise<LldapError | undefined> {
     for (const step of steps) {
-      work.checkpoint();
+      context.checkpoint();
       try {
-        await kind.apply(step, work);
+        await kind.apply(step, context);
       } catch (error) {
         if (error instanceof LldapError && (error.kind === 'exists' || error.kind === 'undefinedAttribute')) return error;
         throw error;
       }
-      work.did.push(kind.describe(step));
+      context.did.push(kind.describe(step));
     }
     return undefined;
   }

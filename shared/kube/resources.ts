@@ -33,7 +33,7 @@ export interface Retry {
   nextTime?: string;
   /** Attempts so far, from 1, for this generation and category. */
   attempts: number;
-  reason: Category;
+  category: Category;
 }
 
 export interface CommonSpec {
@@ -42,7 +42,7 @@ export interface CommonSpec {
 }
 
 export interface CommonStatus {
-  /** The generation of the last pass that settled, successful or not. */
+  /** The generation of the last reconcile that recorded its outcome, successful or not. */
   observedGeneration?: number;
   conditions?: Condition[];
   retry?: Retry;

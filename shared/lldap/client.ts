@@ -19,7 +19,7 @@ export interface LldapClientOptions {
   /** For each request, the wait for a free connection included. */
   timeoutMs?: number;
   /** Requests to lldap at once; others wait. More only queue in lldap, which has one thread. */
-  maxCalls?: number;
+  maxConcurrentRequests?: number;
   logger: Log;
 }
 
@@ -41,7 +41,7 @@ export function createLldapClient(options: LldapClientOptions): LldapClient {
     baseURL: options.url,
     ca: options.ca,
     timeoutMs: options.timeoutMs ?? 10_000,
-    maxSockets: options.maxCalls ?? 8,
+    maxSockets: options.maxConcurrentRequests ?? 8,
     keepAliveMs: KEEP_ALIVE_MS,
   });
   return createLldapClientOver(http, { ...options, clock: systemClock });

@@ -10,7 +10,7 @@ export function foldGroupName(name: string): string {
 }
 
 /** Whether lldap takes a name for this group's. */
-export function isNamed(group: { displayName: string }, name: string): boolean {
+export function hasGroupName(group: { displayName: string }, name: string): boolean {
   return foldGroupName(group.displayName) === foldGroupName(name);
 }
 

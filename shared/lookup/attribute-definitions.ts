@@ -1,62 +1,65 @@
-import type { Work } from '../engine/context.ts';
+import type { ReconcileContext } from '../engine/context.ts';
 import type { AttributeTarget, KindName, LldapAttributeSchema } from '../kube/resources.ts';
 import type { AttributeDefinition, LldapError } from '../lldap/api.ts';
 import { foldId } from '../lldap/names.ts';
 import type { Definition, Definitions } from '../rules/attributes.ts';
 import { type Failure, notReady } from '../rules/failure.ts';
-import { mayUndefine } from '../rules/ownership.ts';
+import { mayDeleteDefinition } from '../rules/ownership.ts';
 import type { Policy } from '../rules/policy.ts';
-import { declares, hasFinalizer, isDeleting, isReady } from '../rules/predicates.ts';
+import { claimsName, hasFinalizer, isDeleting, isReady } from '../rules/predicates.ts';
 import { declaredName, refOf } from '../rules/resource-names.ts';
-import { targetOf, wake } from './dependents.ts';
+import { enqueueDependents, targetOf } from './dependents.ts';
 
 /**
- * The definitions of the attributes that a user or group names: from the resource that declares each, once that
- * is Ready; else from lldap's own schema. As nothing changes a definition that lldap has, a resource that is not Ready
- * is waited for only while there is none, or while it may be about to delete it.
+ * The definitions of the attributes that a user or group names: from the Ready resource that declares an attribute, else
+ * from lldap's own schema. Nothing changes a definition that lldap has, so a resource that is not Ready is waited for
+ * only while lldap has no definition, or while that resource may be about to delete it.
  *
- * @throws Failure NotReady naming the first attribute that is not there yet
+ * @throws Failure NotReady that names the first attribute without a definition
  */
-export async function findDefinitions(work: Pick<Work<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>): Promise<Definitions> {
+export async function findDefinitions(
+  work: Pick<ReconcileContext<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>,
+): Promise<Definitions> {
   const { io, policy, resource } = work;
   const definitions = new Map();
   const { attributes } = resource.spec;
   if (!attributes?.length) return definitions;
   const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
-  const schemas = (await io.lookup.all('LldapAttributeSchema')).filter((s) => s.spec.target === target && declares(s));
+  const schemas = (await io.lookup.all('LldapAttributeSchema')).filter((s) => s.spec.target === target && claimsName(s));
   let defined: AttributeDefinition[] | undefined;
   for (const { name } of attributes) {
     const declaring = schemas.filter((s) => declaredName(s) === foldId(name));
-    let definition: Definition | undefined = declaredBy(declaring, name, policy);
+    let definition: Definition | undefined = declaredDefinition(declaring, name, policy);
     if (!definition) {
       defined ??= (await io.lldap.schema())[target];
       definition = defined.find((a) => a.name === foldId(name));
     }
-    if (!definition) throw missing(declaring[0], name, target);
+    if (!definition) throw missingDefinition(declaring[0], name, target);
     definitions.set(foldId(name), definition);
   }
   return definitions;
 }
 
-/** By one that is Ready; undefined where lldap's own counts. @throws Failure NotReady where that may be about to go */
-function declaredBy(declaring: readonly LldapAttributeSchema[], name: string, policy: Policy): Definition | undefined {
+/** The definition by a Ready resource; undefined where lldap's own counts. @throws Failure NotReady while lldap's own may be deleted */
+function declaredDefinition(declaring: readonly LldapAttributeSchema[], name: string, policy: Policy): Definition | undefined {
   const ready = declaring.find((s) => isReady(s) && !isDeleting(s));
   if (ready) return { type: ready.spec.attributeType, isList: ready.spec.isList ?? false, isReadonly: false };
-  const going = declaring.find((s) => isDeleting(s) && hasFinalizer(s) && mayUndefine(s, policy));
-  if (going)
+  const deleting = declaring.find((s) => isDeleting(s) && hasFinalizer(s) && mayDeleteDefinition(s, policy));
+  if (deleting)
     throw notReady(
       'DependencyNotReady',
-      `The LldapAttributeSchema ${refOf(going)} is being deleted, and the attribute ${name} with it; remove ${name} from spec.attributes, or keep it by another LldapAttributeSchema that declares it.`,
+      `The LldapAttributeSchema ${refOf(deleting)} is being deleted, and the attribute ${name} with it. Remove ${name} from spec.attributes, or create another LldapAttributeSchema for it.`,
     );
   return undefined;
 }
 
 /**
- * For an attribute that lldap lacks although a Ready resource declares it: somebody deleted it there. That resource is asked
- * for a full reconcile.
+ * Enqueues the Ready resource that declares an attribute which is missing in lldap, where somebody must have deleted it.
+ *
+ * @returns the failure of the resource that names the attribute; lldap's error if no Ready resource declares it
  */
 export async function askForDefinition(
-  { io, resource }: Pick<Work<KindName>, 'io' | 'resource'>,
+  { io, resource }: Pick<ReconcileContext<KindName>, 'io' | 'resource'>,
   error: LldapError,
 ): Promise<Failure | LldapError> {
   const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
@@ -64,18 +67,18 @@ export async function askForDefinition(
     (s) => s.spec.target === target && declaredName(s) === error.attribute && isReady(s),
   );
   if (!declaring) return error;
-  await wake(io, async () => [targetOf(declaring)]);
+  await enqueueDependents(io, async () => [targetOf(declaring)]);
   return notReady(
     'DependencyNotReady',
-    `lldap no longer has the attribute ${error.attribute}, which the LldapAttributeSchema ${refOf(declaring)} declares; that resource was asked to define it again.`,
+    `lldap no longer has the attribute ${error.attribute} of the LldapAttributeSchema ${refOf(declaring)}. The operator has asked that resource to define it again.`,
   );
 }
 
-function missing(waiting: LldapAttributeSchema | undefined, name: string, target: AttributeTarget): Failure {
+function missingDefinition(waiting: LldapAttributeSchema | undefined, name: string, target: AttributeTarget): Failure {
   return notReady(
     'DependencyNotReady',
     waiting
-      ? `The LldapAttributeSchema ${refOf(waiting)}, which declares the attribute ${name}, is not Ready; its own status says why.`
-      : `The attribute ${name} is not defined for ${target.toLowerCase()}s: create an LldapAttributeSchema for it, or correct spec.attributes.`,
+      ? `The LldapAttributeSchema ${refOf(waiting)}, which declares the attribute ${name}, is not Ready. See its status for the reason.`
+      : `lldap has no attribute ${name} for ${target.toLowerCase()}s. Create an LldapAttributeSchema for it, or correct spec.attributes.`,
   );
 }

@@ -6,7 +6,7 @@ import type { Policy } from '../rules/policy.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Lookup } from './lookup.ts';
 
-/** What the engine reaches the world through. */
+/** The clients, lookups and time that reconciles use. */
 export interface Io {
   kube: Kube;
   lldap: LldapClient;
@@ -17,6 +17,6 @@ export interface Io {
   /** From 0 to 1, for the jitter of retries. */
   random(): number;
   log: Log;
-  /** The operator's account may change when its credentials are rotated, so it is asked for each pass. */
+  /** Asked for at each reconcile, since the operator's account changes when its credentials are rotated. */
   policy(): Promise<Policy>;
 }

@@ -5,22 +5,22 @@ import type { AttributeTarget } from '../kube/resources.ts';
 import { type LldapClient, LldapError } from '../lldap/api.ts';
 import type { Log } from '../telemetry/log.ts';
 
-/** As nobody but the operator may write or see it: who can write marks can claim what is another's. */
+/** Hidden and not editable: anybody who can write marks can claim another's object. */
 const DEFINITION = { name: MARK_ATTRIBUTE, type: 'String', isList: false, isVisible: false, isEditable: false } as const;
 
 /**
- * Defines the mark's attributes in lldap where they are missing.
+ * Defines the mark's attribute in lldap where it is missing.
  *
- * @returns how many it made, and for which targets lldap has another definition than the operator's
+ * @returns how many definitions it created, and for which targets lldap has a different definition
  */
-export async function defineMarks(lldap: LldapClient): Promise<{ made: number; altered: AttributeTarget[] }> {
-  const { missing, altered } = await findMarks(lldap);
-  let made = 0;
-  for (const target of missing) if (await define(lldap, target)) made++;
-  return { made, altered };
+export async function defineMarkAttributes(lldap: LldapClient): Promise<{ created: number; altered: AttributeTarget[] }> {
+  const { missing, altered } = await findMarkAttributes(lldap);
+  let created = 0;
+  for (const target of missing) if (await define(lldap, target)) created++;
+  return { created, altered };
 }
 
-async function findMarks(lldap: LldapClient): Promise<{ missing: AttributeTarget[]; altered: AttributeTarget[] }> {
+async function findMarkAttributes(lldap: LldapClient): Promise<{ missing: AttributeTarget[]; altered: AttributeTarget[] }> {
   const schema = await lldap.schema();
   const isThere = (target: AttributeTarget) => schema[target].some((a) => a.name === MARK_ATTRIBUTE);
   const isOurs = (target: AttributeTarget) => schema[target].some((a) => isDeepStrictEqual({ ...a, ...DEFINITION }, a));
@@ -39,18 +39,18 @@ async function define(lldap: LldapClient, target: AttributeTarget): Promise<bool
 }
 
 /**
- * For a pass that met lldap without the mark: whatever lost it (a restore, a person) lost the marks of all objects. A full
- * run of startup is asked for first: once the mark is defined, nothing tells that it was lost. Where the broker does not take
- * that, the mark stays undefined, and the next attempt asks again.
+ * Defines the mark's attribute after a reconcile found it missing: a restore or a person has removed the marks of all
+ * objects. Requests a full run of startup first, since nothing shows the loss once the attribute is defined. If the
+ * broker does not accept that event, the attribute stays undefined and the next attempt requests the run again.
  */
-export async function restoreMarks({ lldap, broker, log }: { lldap: LldapClient; broker: Broker; log: Log }): Promise<void> {
-  if ((await findMarks(lldap)).missing.length === 0) return;
+export async function restoreMarkAttributes({ lldap, broker, log }: { lldap: LldapClient; broker: Broker; log: Log }): Promise<void> {
+  if ((await findMarkAttributes(lldap)).missing.length === 0) return;
   try {
     await broker.startup('full');
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error;
-    return log.error('lldap has no definition of the mark, and startup could not be asked for', { reason: error.message });
+    return log.error('lldap has no definition of the mark, and the broker did not accept a full run of startup', { reason: error.message });
   }
-  log.warn('lldap had no definition of the mark; asked for a full run of startup, and made it');
-  await defineMarks(lldap);
+  log.warn('lldap had no definition of the mark; requested a full run of startup and defined it');
+  await defineMarkAttributes(lldap);
 }

@@ -5,9 +5,9 @@ import { refOf } from '../rules/resource-names.ts';
 import type { Lookup } from './lookup.ts';
 
 /**
- * Whom an object in lldap belongs to, by the rules of {@link ownerByMark} and {@link ownerByRecord}.
+ * The owner of an object in lldap, by the rules of {@link ownerByMark} and {@link ownerByRecord}.
  *
- * @param self the resource that asks; it declares the object's name or records it
+ * @param self the resource being reconciled; it declares the object's name or records the object
  */
 export async function findOwner(lookup: Lookup, self: LldapUser | LldapGroup, object: OwnedObject, instance: string): Promise<Owner> {
   const { mark } = object;
@@ -20,7 +20,7 @@ export async function findOwner(lookup: Lookup, self: LldapUser | LldapGroup, ob
   );
 }
 
-/** The group that a status records: only if id and uuid both match, since a restored lldap gives ids anew. */
+/** The group that a status records, if id and uuid both match: a restored lldap reuses ids. */
 export async function recordedGroup(
   { lldap }: { lldap: LldapClient },
   { groupId, uuid }: LldapGroupStatus = {},

@@ -1,9 +1,10 @@
 import type { AttributeValue } from '../kube/resources.ts';
 import type { AttributeChange, AttributeDefinition } from '../lldap/api.ts';
 import { foldId } from '../lldap/names.ts';
+import { truncate } from '../platform/text.ts';
 import { type Failure, invalid } from './failure.ts';
 
-/** Custom attributes: are the spec's values of the right type, and which of them does lldap not have? */
+/** Custom attributes: checks the spec's values against their definitions, and compares them with lldap's. */
 
 export type Definitions = ReadonlyMap<string, Definition>;
 
@@ -18,27 +19,27 @@ export function checkAttributes(desired: readonly AttributeValue[] = [], definit
     const definition = definitions.get(foldId(name));
     if (!definition) continue;
     if (definition.isReadonly)
-      return invalid('ReadOnlyAttribute', `spec.attributes: lldap keeps the attribute ${name} itself; remove it from the spec.`);
-    const values = meant(value);
+      return invalid('ReadOnlyAttribute', `spec.attributes: lldap maintains the attribute ${name} itself. Remove it from the spec.`);
+    const values = nonEmptyValues(value);
     if (!definition.isList && values.length > 1)
       return invalid(
         'InvalidValue',
-        `spec.attributes: ${name} has ${values.length} values but its definition is no list; give one value, or define it with isList: true.`,
+        `spec.attributes: ${name} has ${values.length} values, but its definition is not a list. Give one value, or define the attribute with isList: true.`,
       );
-    const wrong = values.find((v) => canonical(definition.type, v) === undefined);
-    if (wrong !== undefined)
+    const invalidValue = values.find((v) => canonical(definition.type, v) === undefined);
+    if (invalidValue !== undefined)
       return invalid(
         'InvalidValue',
-        `spec.attributes: ${name} is ${shorten(wrong)}, which is not ${FORMS[definition.type]}; correct the value.`,
+        `spec.attributes: ${name} is ${quote(invalidValue)}, which is not ${FORMS[definition.type]}. Correct the value.`,
       );
   }
   return undefined;
 }
 
 /**
- * The single differences between what the spec asks for and what lldap has; attributes that the spec does not name stay.
+ * The differences between the spec and lldap. Attributes that the spec does not name stay as they are.
  *
- * @param mark to be written, too
+ * @param mark is written, too
  */
 export function diffAttributes(
   desired: readonly AttributeValue[] = [],
@@ -51,8 +52,8 @@ export function diffAttributes(
   for (const { name, value } of desired) {
     const folded = foldId(name);
     const type = definitions.get(folded)?.type ?? 'String';
-    const want = meant(value);
-    const have = meant(observed.find((a) => foldId(a.name) === folded)?.value ?? []);
+    const want = nonEmptyValues(value);
+    const have = nonEmptyValues(observed.find((a) => foldId(a.name) === folded)?.value ?? []);
     if (want.length === have.length && want.every((v, i) => canonical(type, v) === canonical(type, have[i] ?? ''))) continue;
     if (want.length === 0) removeAttributes.push(folded);
     else insertAttributes.push({ name: folded, value: want });
@@ -61,21 +62,21 @@ export function diffAttributes(
   return { ...(insertAttributes.length > 0 && { insertAttributes }), ...(removeAttributes.length > 0 && { removeAttributes }) };
 }
 
-/** lldap stores an empty list, or one empty text, where it should store nothing. */
-function meant(value: readonly string[]): string[] {
+/** An empty list, or one empty string, means no value: lldap would store it as one. */
+function nonEmptyValues(value: readonly string[]): string[] {
   return value.length === 1 && value[0] === '' ? [] : [...value];
 }
 
 const FORMS: Record<AttributeDefinition['type'], string> = {
-  String: 'a text',
+  String: 'a string',
   Integer: 'a whole number from -9223372036854775808 to 9223372036854775807, in digits',
   DateTime: 'a time in the years 0000 to 9999 (UTC) with its zone, like 2026-01-31T12:00:00Z',
   JpegPhoto: 'a JPEG picture in base64 with its padding and without line breaks',
 };
 
 /**
- * One spelling for each value: lldap returns times in UTC and numbers without zeros. Undefined for what lldap refuses, and
- * for what it returns in a form that it does not take.
+ * One spelling for each value: lldap returns times in UTC and numbers without leading zeros. Undefined for a value that
+ * lldap refuses, or returns in a form that it does not accept.
  */
 export function canonical(type: AttributeDefinition['type'], value: string): string | undefined {
   switch (type) {
@@ -86,7 +87,7 @@ export function canonical(type: AttributeDefinition['type'], value: string): str
     case 'DateTime':
       return canonicalTime(value);
     case 'JpegPhoto':
-      // Whether the rest can be decoded, only lldap can say.
+      // Only lldap can tell whether the rest decodes.
       return value.startsWith('/9j/') && Buffer.from(value, 'base64').toString('base64') === value ? value : undefined;
   }
 }
@@ -97,6 +98,9 @@ function canonicalInteger(value: string): string | undefined {
   return BigInt.asIntN(64, number) === number ? String(number) : undefined;
 }
 
+/** Of a value in a message, in UTF-16 code units. */
+const MAX_QUOTED_LENGTH = 61;
+
 const TIME = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)$/;
 
 /** Zones shift whole minutes; JavaScript's dates have no leap seconds and no nanoseconds, lldap's have both. */
@@ -105,7 +109,7 @@ function canonicalTime(value: string): string | undefined {
   const [local, utc] = [isoTime(`${day}T${minute}Z`), isoTime(`${day}T${minute}${zone.toUpperCase()}`)];
   // Date takes the 30th of February for the 1st of March, and 24:00 for the next day.
   if (!local.startsWith(`${day}T${minute}`) || Number(second) > 60) return undefined;
-  // Where the zone leads out of the years of four digits, lldap returns the year with a sign.
+  // In UTC the year may leave the four digits, and lldap then returns it with a sign.
   return /^\d{4}-/.test(utc) ? `${utc.slice(0, 17)}${second}.${fraction.slice(0, 9).padEnd(9, '0')}` : undefined;
 }
 
@@ -114,6 +118,6 @@ function isoTime(text: string): string {
   return Number.isNaN(date.getTime()) ? '' : date.toISOString();
 }
 
-function shorten(value: string): string {
-  return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+function quote(value: string): string {
+  return JSON.stringify(truncate(value, MAX_QUOTED_LENGTH));
 }

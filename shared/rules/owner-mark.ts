@@ -1,14 +1,14 @@
 import { MARK_ATTRIBUTE } from '../constants.ts';
 import type { AttributeValue, KindName } from '../kube/resources.ts';
 
-/** The owner of an object in lldap, written by the same call that creates the object. */
+/** The owner of an object, kept in an attribute of the object in lldap and written by the call that creates it. */
 export interface Mark {
   instance: string;
   namespace: string;
   name: string;
-  /** `metadata.uid` of the owner: another resource of the same name is not the owner. Absent in marks of the first format. */
+  /** `metadata.uid` of the owner, since another resource may take its name. Absent in marks of the first format. */
   uid?: string;
-  /** Whether the operator made the object, or took over one that was there. */
+  /** Whether the operator created the object or adopted an existing one. */
   origin: Origin;
 }
 
@@ -21,7 +21,7 @@ export function formatMark({ instance, namespace, name, origin, uid }: Mark): st
   return `${uid ? 'v2' : 'v1'};${instance};${namespace}/${name};${origin}${uid ? `;${uid}` : ''}`;
 }
 
-/** Undefined for anything that is no mark of ours: such a value counts as none. */
+/** Undefined for a text that is not a mark, which counts as no mark. */
 export function parseMark(text: string | undefined): Mark | undefined {
   const [, version, instance, namespace, name, origin, uid] = FORMAT.exec(text ?? '') ?? [];
   if (!instance || !namespace || !name || !origin || (version === '2') !== (uid !== undefined)) return undefined;
@@ -33,7 +33,7 @@ export function markOf(object: { attributes: readonly AttributeValue[] }): Mark 
   return parseMark(attribute(object, MARK_ATTRIBUTE));
 }
 
-/** The owner of an object by its mark, for a message. */
+/** The owner according to an object's mark, in words. */
 export function ownerText(kind: KindName, object: { attributes: readonly AttributeValue[] }): string {
   const mark = markOf(object);
   return mark ? `${kind} ${mark.namespace}/${mark.name}` : 'managed by no resource';

@@ -4,20 +4,20 @@ import { isBuiltInGroup } from '../lldap/names.ts';
 import { type Failure, invalid, taken } from './failure.ts';
 import { formatMark, type Mark, type Origin } from './owner-mark.ts';
 import { isPrivileged, type Policy } from './policy.ts';
-import { isLetGo } from './predicates.ts';
+import { isReleased } from './predicates.ts';
 import { declaredName, refOf } from './resource-names.ts';
 
-/** Whom an object in lldap belongs to, as found by {@link ownerByMark} and {@link ownerByRecord}. */
+/** The owner of an object in lldap; see {@link ownerByMark} and {@link ownerByRecord}. */
 export type Owner =
   | { who: 'self'; origin: Origin; marked: boolean }
-  /** `ref` is namespace/name. */
+  /** Another resource; `ref` is namespace/name. */
   | { who: 'other'; ref: string }
-  /** Its mark names another installation. */
+  /** Another installation, according to the mark. */
   | { who: 'foreign'; instance: string }
-  /** `markNamespace`: of a mark whose resource is no more. */
+  /** `markNamespace`: the namespace in a mark whose resource no longer exists. */
   | { who: 'nobody'; markNamespace?: string; origin?: Origin };
 
-/** An object as lldap has it; `name` is folded. */
+/** An object in lldap; `name` is folded. */
 export interface OwnedObject {
   uuid: string;
   name: string;
@@ -27,37 +27,37 @@ export interface OwnedObject {
 type Owning = LldapUser | LldapGroup;
 
 /**
- * The owner that an object's mark tells.
+ * The owner according to an object's mark.
  *
  * 1. A mark of another installation: foreign.
- * 2. The resource that the mark names by uid.
- * 3. A resource of the same name but another uid (restored, or created again after its predecessor was told to keep the
- *    object) only if it declares the object's name or records the object: what a predecessor kept under another name stays.
- * 4. Neither counts once the operator has let the resource go.
+ * 2. The resource that the mark names, if it has the mark's uid.
+ * 3. With another uid (restored, or created again after its predecessor kept the object), only if it declares the
+ *    object's name or records the object: an object that a predecessor kept under another name is not its own.
+ * 4. Neither, once the operator has removed its finalizer from the resource.
  *
- * @param input.named the resource of the name in the mark, which may be `self`
- * @returns undefined where the mark tells nothing
+ * @param input.named the resource with the name in the mark, which may be `self`
+ * @returns undefined where the mark names no owner
  */
 export function ownerByMark(input: { self: Owning; object: OwnedObject; instance: string; named: Owning | undefined }): Owner | undefined {
   const { self, object, instance, named } = input;
   const { mark } = object;
   if (!mark) return undefined;
   if (mark.instance !== instance) return { who: 'foreign', instance: mark.instance };
-  if (!named || isLetGo(named)) return undefined;
-  const isMeant = mark.uid === named.metadata.uid;
-  if (!isMeant && declaredName(named) !== object.name && named.status?.uuid !== object.uuid) return undefined;
-  return refOf(named) === refOf(self) ? { who: 'self', origin: mark.origin, marked: isMeant } : { who: 'other', ref: refOf(named) };
+  if (!named || isReleased(named)) return undefined;
+  const isSameUid = mark.uid === named.metadata.uid;
+  if (!isSameUid && declaredName(named) !== object.name && named.status?.uuid !== object.uuid) return undefined;
+  return refOf(named) === refOf(self) ? { who: 'self', origin: mark.origin, marked: isSameUid } : { who: 'other', ref: refOf(named) };
 }
 
 /**
- * The owner where the mark tells none: of the resources that record the object and declare its name, the oldest;
- * `self` also where it is about to rename the object. Else nobody.
+ * The owner where the mark names none: the oldest resource that records the object and declares its name. `self` counts
+ * even if it declares another name, since it is about to rename the object. Otherwise nobody.
  */
 export function ownerByRecord(input: { self: Owning; object: OwnedObject; recording: readonly Owning[] }): Owner {
   const { self, object, recording } = input;
   const { mark } = object;
   const [owner] = recording
-    .filter((r) => !isLetGo(r) && (declaredName(r) === object.name || refOf(r) === refOf(self)))
+    .filter((r) => !isReleased(r) && (declaredName(r) === object.name || refOf(r) === refOf(self)))
     .sort(
       (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
     );
@@ -66,33 +66,33 @@ export function ownerByRecord(input: { self: Owning; object: OwnedObject; record
   return { who: 'self', origin: self.status?.origin ?? 'adopted', marked: false };
 }
 
-/** With what mark a resource may act on an object, or why it may not. */
-type Standing = { origin: Origin; marked: boolean } | Failure;
+/** The mark with which a resource may change an object, or why it may not. */
+type Access = { origin: Origin; marked: boolean } | Failure;
 
 /**
- * The rules of ownership, for an object that exists.
+ * Decides whether a resource may change an existing object.
  *
- * 1. Ours: act. Without a mark, it is written again.
- * 2. Another's: write nothing, delete nothing; it may be freed.
+ * 1. Its own object: yes. A missing mark is written again.
+ * 2. Another resource's: no; retried, since the other may let it go.
  * 3. Another installation's: never.
- * 4. Nobody's: adopted by privileged namespaces, by the namespace that the mark names, or by all where the
- *    installation says so; naming somebody's account would otherwise be taking it over.
+ * 4. Nobody's: privileged namespaces adopt it, as does the namespace that the mark names. With `adoption: all`, every
+ *    namespace does. Otherwise naming somebody's account would take it over.
  *
- * @param what the object for a message, like `user alice`
+ * @param what the object in a message, like `user alice`
  */
-export function standing(owner: Owner, what: string, namespace: string, kind: string, policy: Policy): Standing {
+export function authorize(owner: Owner, what: string, namespace: string, kind: string, policy: Policy): Access {
   switch (owner.who) {
     case 'self':
       return { origin: owner.origin, marked: owner.marked };
     case 'other':
       return taken(
         'Conflict',
-        `The ${what} in lldap belongs to the ${kind} ${owner.ref}; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.`,
+        `The ${what} in lldap belongs to the ${kind} ${owner.ref}. Use another name, or delete one of the two resources. ${handOver(owner.ref, namespace, policy)}`,
       );
     case 'foreign':
       return invalid(
         'NotOurs',
-        `The ${what} in lldap belongs to the operator installation of instance "${owner.instance}"; use another name.`,
+        `The ${what} in lldap belongs to the operator installation of instance "${owner.instance}". Use another name.`,
       );
     case 'nobody':
       if (policy.adoption === 'all' || isPrivileged(policy, namespace) || owner.markNamespace === namespace)
@@ -100,13 +100,20 @@ export function standing(owner: Owner, what: string, namespace: string, kind: st
       return invalid(
         'NotOurs',
         owner.markNamespace === undefined
-          ? `The ${what} is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.`
-          : `The ${what} was left in lldap by a resource of the namespace ${owner.markNamespace}; to take it over, declare it there or in a privileged namespace, or use another name.`,
+          ? `The ${what} already exists in lldap and no resource owns it. Declare it in a privileged namespace to adopt it, or use another name.`
+          : `A deleted resource of the namespace ${owner.markNamespace} left the ${what} in lldap. Declare it there or in a privileged namespace to adopt it, or use another name.`,
       );
   }
 }
 
-/** Accounts in one of lldap's built-in groups are written to from privileged namespaces only: they may have been promoted since. */
+/** How the owner hands an object over: an ordinary namespace cannot adopt what another namespace left. */
+function handOver(owner: string, namespace: string, policy: Policy): string {
+  if (owner.startsWith(`${namespace}/`) || isPrivileged(policy, namespace) || policy.adoption === 'all')
+    return `To hand the object over to this resource, set deletionPolicy: Retain on ${owner} before you delete it.`;
+  return 'Only a resource in a privileged namespace can adopt the object as it is.';
+}
+
+/** Only privileged namespaces change members of built-in groups, who may have been promoted since their resource was created. */
 export function refusePrivilegedAccount(
   account: { id: string; groups: readonly { displayName: string }[] },
   namespace: string,
@@ -116,17 +123,17 @@ export function refusePrivilegedAccount(
   if (!group || isPrivileged(policy, namespace)) return undefined;
   return invalid(
     'Forbidden',
-    `The user ${account.id} is a member of ${group.displayName}, so only a resource in a privileged namespace may change it; move this resource there, or remove the user from the group.`,
+    `The user ${account.id} is a member of ${group.displayName}, so only a resource in a privileged namespace may change it. Move this resource there, or remove the user from the group.`,
   );
 }
 
-/** Whether a definition goes with its resource, and everybody's values with it: what it made and shall not keep, or a privileged namespace says to delete. */
-export function mayUndefine({ spec, status, metadata }: LldapAttributeSchema, policy: Policy): boolean {
+/** Whether deleting a resource deletes its definition and everybody's values: if the resource created it, or a privileged namespace says so. */
+export function mayDeleteDefinition({ spec, status, metadata }: LldapAttributeSchema, policy: Policy): boolean {
   if (spec.deletionPolicy === 'Retain') return false;
   return status?.created === true || (spec.deletionPolicy === 'Delete' && isPrivileged(policy, metadata.namespace));
 }
 
-/** The mark that this resource puts on an object, as an attribute. */
+/** A resource's mark for an object, as an attribute. */
 export function markFor({ metadata: { namespace, name, uid } }: Owning, origin: Origin, { instance }: Policy): AttributeValue {
   return { name: MARK_ATTRIBUTE, value: [formatMark({ instance, namespace, name, uid, origin })] };
 }

@@ -18,20 +18,20 @@ export function readPasswordKey(secret: Secret | undefined): PasswordKey {
   if (key.length < 32)
     throw notReady(
       'PasswordKeyMissing',
-      "The operator's Secret lldap-operator-password-key holds no key of 32 bytes; startup creates the Secret where there is none.",
+      "The operator's Secret lldap-operator-password-key is missing or holds no key of 32 bytes. The startup function creates a missing one. Delete one without a key.",
     );
   return { id: createHash('sha256').update(key).digest('hex').slice(0, 8), key };
 }
 
 /**
- * What the status keeps of a password: `v1:<key id>:<HMAC-SHA-256>` over lldap's uuid and the password, so that
- * only the holder of the key can try passwords against it, and a user that was created anew has another hash.
+ * The hash of a password in the status: `v1:<key id>:<HMAC-SHA-256>` over lldap's uuid and the password. Only the holder
+ * of the key can try passwords against it, and a user that was created again has another hash.
  */
 export function passwordHash({ id, key }: PasswordKey, uuid: string, password: string): string {
   return `v1:${id}:${createHmac('sha256', key).update(`${uuid}\0${password}`).digest('base64url')}`;
 }
 
-/** Whether a hash was made with this key; another's tells nothing of the password. */
+/** Whether a hash was made with this key; any other says nothing about the password. */
 export function isHashBy({ id }: PasswordKey, hash: string | undefined): boolean {
   return hash?.startsWith(`v1:${id}:`) ?? false;
 }
@@ -41,7 +41,7 @@ export function sameHash(a: string | undefined, b: string): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** Whether the password follows the Secret; the other policies leave one that was set to others. */
+/** Whether the password follows the Secret: the other policies leave an existing password alone. */
 export function isPasswordManaged({ passwordPolicy = 'Manage' }: LldapUserSpec): boolean {
   return passwordPolicy === 'Manage';
 }
@@ -49,11 +49,11 @@ export function isPasswordManaged({ passwordPolicy = 'Manage' }: LldapUserSpec):
 /** A password from a Secret, or why there is none. */
 export type PasswordState = { password: string; watched: boolean } | Failure;
 
-/** lldap drops the connection on 60,000 bytes and accepts everything below, the empty password too. */
-const MAX_BYTES = 10_000;
+/** lldap accepts every password of fewer than 60,000 bytes, even an empty one, and drops the connection on a longer one. */
+const MAX_PASSWORD_BYTES = 10_000;
 
 /**
- * Whether a change of the Secret is noticed at once stands in its label, which the source of Secrets selects on.
+ * Reads a password from its Secret. The operator notices changes of a Secret at once only if it has the instance label.
  *
  * @param policy its `passwordMinLength` counts characters; lldap has no such rule
  */
@@ -62,24 +62,28 @@ export function passwordFrom(
   { namespace, name, key }: { namespace: string; name: string; key: string },
   { instance, passwordMinLength }: Pick<Policy, 'instance' | 'passwordMinLength'>,
 ): PasswordState {
+  const labelHint = `With the label ${INSTANCE_LABEL}: ${instance}, the operator notices changes of the Secret at once.`;
   if (!secret)
     return notReady(
       'SecretNotFound',
-      `The Secret ${name} does not exist in the namespace ${namespace}; create it there with the key ${key}, and with the label ${INSTANCE_LABEL}: ${instance} so that it is noticed at once.`,
+      `The Secret ${name} does not exist in the namespace ${namespace}. Create it with the key ${key}. ${labelHint}`,
     );
-  // A key may have any name, also that of something that every object has.
+  const watched = secret.metadata.labels?.[INSTANCE_LABEL] === instance;
+  const hint = watched ? '' : ` ${labelHint}`;
+  // A key may have the name of a property that every object has.
   const data = Object.hasOwn(secret.data ?? {}, key) ? secret.data?.[key] : undefined;
   if (data === undefined)
     return notReady(
       'SecretKeyMissing',
-      `The Secret ${name} in the namespace ${namespace} has no key ${key}; add it, or correct spec.passwordSecretRef.key.`,
+      `The Secret ${name} in the namespace ${namespace} has no key ${key}. Add it, or correct spec.passwordSecretRef.key.${hint}`,
     );
   const bytes = Buffer.from(data, 'base64');
   const where = `The password in the Secret ${name}, key ${key},`;
-  if (bytes.length > MAX_BYTES) return invalid('InvalidValue', `${where} is longer than ${MAX_BYTES} bytes; use a shorter one.`);
-  if (!isUtf8(bytes)) return invalid('InvalidValue', `${where} is not UTF-8 text; use one that is.`);
+  if (bytes.length > MAX_PASSWORD_BYTES)
+    return invalid('InvalidValue', `${where} is longer than ${MAX_PASSWORD_BYTES} bytes. Use a shorter one.${hint}`);
+  if (!isUtf8(bytes)) return invalid('InvalidValue', `${where} is not UTF-8 text. Use one that is.${hint}`);
   const password = bytes.toString();
   if ([...password].length < passwordMinLength)
-    return invalid('PasswordTooShort', `${where} has fewer than ${passwordMinLength} characters; use a longer one.`);
-  return { password, watched: secret.metadata.labels?.[INSTANCE_LABEL] === instance };
+    return invalid('PasswordTooShort', `${where} has fewer than ${passwordMinLength} characters. Use a longer one.${hint}`);
+  return { password, watched };
 }

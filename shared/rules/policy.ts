@@ -1,12 +1,12 @@
-/** What an installation allows; the same for every pass. */
+/** What an installation allows. */
 export interface Policy {
   instance: string;
   operatorNamespace: string;
-  /** The one namespace whose resources are served, where it is not all. */
+  /** The one namespace that the installation serves; absent for all. */
   onlyNamespace?: string;
   privilegedNamespaces: ReadonlySet<string>;
   adoption: 'privileged' | 'all';
-  /** The folded id of the account that the operator logs in with. */
+  /** The folded id of the operator's own account. */
   operatorLogin: string;
   passwordMinLength: number;
 }

@@ -1,10 +1,14 @@
 import { FINALIZER, REQUESTED_AT } from '../constants.ts';
 import type { CommonStatus, LldapAttributeSchema, LldapGroup, LldapUser, Resource, Retry } from '../kube/resources.ts';
+import { truncate } from '../platform/text.ts';
 
-/** Questions about a resource as it stands, answered without any call. */
+/** Questions about a resource that it answers itself. */
 
-/** Nothing is left to do by what the resource itself says. */
-export function isSettled(resource: Resource): boolean {
+/** Of `status.lastHandledReconcileAt`, in UTF-16 code units. */
+const MAX_TOKEN_LENGTH = 64;
+
+/** Whether the resource, by its own status, needs nothing. */
+export function isSteady(resource: Resource): boolean {
   return (
     !isDeleting(resource) &&
     resource.status?.observedGeneration === resource.metadata.generation &&
@@ -36,38 +40,37 @@ export function isDeleting({ metadata }: Resource): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-/** Being deleted, and let go by the operator; another's finalizer may keep it. To others it is as if it were gone. */
-export function isLetGo(resource: Resource): boolean {
+/** Whether the operator has completed the deletion, so that only another's finalizer keeps the resource. It counts as gone. */
+export function isReleased(resource: Resource): boolean {
   return isDeleting(resource) && !hasFinalizer(resource);
 }
 
-/** The token of a `requested-at` annotation that no pass has settled yet; as much of it as a status holds. */
+/** The token of a `requested-at` annotation that no reconcile has handled yet, truncated to what the status holds. */
 export function unhandledToken(resource: Resource): string | undefined {
-  // Half of a character would come back from the API server as another one.
-  const token = resource.metadata.annotations?.[REQUESTED_AT]?.slice(0, 64).replace(/[\uD800-\uDBFF]$/, '');
+  const token = truncate(resource.metadata.annotations?.[REQUESTED_AT] ?? '', MAX_TOKEN_LENGTH, '');
   return token && token !== resource.status?.lastHandledReconcileAt ? token : undefined;
 }
 
-/** The status's retry, as long as it speaks of this generation. */
+/** The status's retry, if it is of the current generation. */
 export function currentRetry(resource: Resource): Retry | undefined {
   return resource.status?.observedGeneration === resource.metadata.generation ? resource.status.retry : undefined;
 }
 
 /**
- * Whether to leave the resource to the retry that is due later. Without this each status write, which comes
- * back as an event, would start a chain of retries of its own.
+ * Whether to leave the resource to a retry that is due later. Otherwise each status write, which returns as an event,
+ * would start a chain of retries of its own.
  */
-export function waitsForRetry(resource: Resource, hints: { full: boolean; notBefore: ReadonlySet<string> }, now: number): boolean {
+export function waitsForRetry(resource: Resource, demand: { full: boolean; notBefore: ReadonlySet<string> }, now: number): boolean {
   const next = currentRetry(resource)?.nextTime;
-  if (next === undefined || hints.full || hints.notBefore.has(next)) return false;
+  if (next === undefined || demand.full || demand.notBefore.has(next)) return false;
   return Date.parse(next) > now;
 }
 
-/** A resource with one of these reasons does not get what it declares, so others need not wait for it. */
-const NOT_DECLARING = new Set(['Conflict', 'NotOurs', 'Forbidden', 'Protected']);
+/** A resource with one of these reasons will not get the name that it declares, so others need not wait for it. */
+const HOPELESS_REASONS = new Set(['Conflict', 'NotOurs', 'Forbidden', 'Protected']);
 
-/** Whether a resource counts as declaring its name. */
-export function declares(resource: LldapUser | LldapGroup | LldapAttributeSchema): boolean {
+/** Whether a resource has a claim to the name that it declares. */
+export function claimsName(resource: LldapUser | LldapGroup | LldapAttributeSchema): boolean {
   if (resource.kind === 'LldapAttributeSchema' && condition(resource.status, 'Stalled')?.status === 'True') return false;
-  return !isLetGo(resource) && !NOT_DECLARING.has(notReadyReason(resource) ?? '');
+  return !isReleased(resource) && !HOPELESS_REASONS.has(notReadyReason(resource) ?? '');
 }

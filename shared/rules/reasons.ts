@@ -1,44 +1,45 @@
-/** The reasons of conditions and of Kubernetes Events, each with what it means; the documentation is checked against this table. */
+/** The reasons of conditions and of Kubernetes Events, with their meaning. The Troubleshooting page repeats this table word for word. */
 export const REASONS = {
   Reconciled: 'lldap holds what the resource asks for.',
-  Suspended: 'spec.suspend is true: nothing is done until it is false again.',
+  Suspended: 'spec.suspend is true. The operator does nothing until it is false.',
 
   LldapUnavailable: 'lldap did not answer, or answered with an error of its own. Retried.',
-  LldapUnauthenticated: 'lldap refused the operator’s credentials. Retried; the credentials are read again each time.',
-  LldapUnauthorized: 'The operator’s account is not an lldap administrator. Retried.',
-  DeadlineExceeded: 'The pass ran out of time, or its caller went away, before all was done. Retried, from where it stopped.',
+  LldapUnauthenticated: "lldap refused the operator's credentials. Retried with the credentials read again.",
+  LldapUnauthorized: "The operator's account is not an lldap administrator. Retried.",
+  DeadlineExceeded: 'The reconcile ran out of time. Retried; it continues where it stopped.',
 
-  DependencyNotReady: 'A user, group or attribute that the resource names is not there yet. Retried, and woken as soon as it is.',
-  DependenciesReady: 'Everything that the resource names is there.',
-  FoundInLldap: 'The user and the group are in lldap, and at least one of them is no Ready resource’s.',
-  SecretNotFound: 'The password’s Secret does not exist. Retried.',
-  SecretKeyMissing: 'The password’s Secret lacks the key. Retried.',
-  PasswordKeyMissing: 'The Secret with the installation’s password key does not exist yet; startup creates it. Retried.',
-  UserNotPrivileged: 'A membership of a built-in group waits for a user that a privileged namespace owns. Retried.',
-  AttributeInUse: 'An attribute’s definition is not deleted while resources use the attribute. Retried.',
+  DependencyNotReady:
+    'A user, group or attribute that the resource names does not exist yet. Retried, and reconciled as soon as it exists.',
+  DependenciesReady: 'Everything that the resource names exists.',
+  FoundInLldap: 'lldap has the user and the group, and at least one of them belongs to no Ready resource.',
+  SecretNotFound: "The password's Secret does not exist. Retried.",
+  SecretKeyMissing: "The password's Secret lacks the key. Retried.",
+  PasswordKeyMissing: "The Secret with the installation's password key does not exist yet. The startup function creates it. Retried.",
+  UserNotPrivileged: 'Only users that a privileged namespace owns may join a built-in group. Retried.',
+  AttributeInUse: 'The operator does not delete the definition of an attribute while a resource names it. Retried.',
 
   EmailTaken: 'Another user in lldap has the e-mail address. Retried.',
   NameTaken: 'Another group in lldap has the name. Retried.',
-  Conflict: 'Another resource owns the object in lldap. Nothing is written; retried.',
+  Conflict: 'Another resource owns the object in lldap. Nothing is written. Retried.',
 
-  NotOurs: 'The object in lldap belongs to nobody, or to another installation, and this namespace may not adopt it. A person must decide.',
+  NotOurs: 'No resource of this installation owns the object in lldap, and this namespace may not adopt it. A person must decide.',
   Forbidden: 'Only a privileged namespace may do this. A person must decide.',
-  Protected: 'lldap’s built-in groups and the operator’s own login are never taken over, renamed or deleted. A person must decide.',
-  InvalidValue: 'A value in the spec, or the Secret’s password, is not of the form that it must have. A person must correct it.',
-  ReadOnlyAttribute: 'lldap keeps this attribute itself. A person must remove it from the spec.',
-  SchemaMismatch: 'lldap has the attribute with another definition, which cannot be edited. A person must decide.',
+  Protected: "lldap's built-in objects and the operator's own account are never adopted, renamed or deleted. A person must decide.",
+  InvalidValue: "A value in the spec, or the Secret's password, has the wrong form. A person must correct it.",
+  ReadOnlyAttribute: 'lldap maintains this attribute itself. A person must remove it from the spec.',
+  SchemaMismatch: 'lldap has the attribute with another definition, which it cannot edit. A person must decide.',
   PasswordTooShort: 'The password is shorter than the installation allows. A person must change the Secret.',
   RefusedByLldap: 'lldap refused a value. A person must correct it.',
 
-  PasswordSynced: 'lldap has the Secret’s password.',
-  PasswordNotManaged: 'passwordPolicy is Ignore: the password is not the operator’s.',
-  PasswordInitialOnly: 'A password was set once; passwordPolicy InitialOnly leaves it as it is.',
-  PasswordUnchecked: 'The pass failed before it came to the password.',
+  PasswordSynced: "lldap has the Secret's password.",
+  PasswordNotManaged: 'passwordPolicy is Ignore: the operator does not manage the password.',
+  PasswordInitialOnly: 'passwordPolicy is InitialOnly: a password was set once, and the operator leaves it as it is.',
+  PasswordUnchecked: 'The reconcile failed before it reached the password.',
 
   RivalOperator: 'Another operator writes the status of the same resources. A person must stop one of the two.',
-  StartupFailed: 'A run of startup met a problem, which the Event names with the setting to look at. The next run tries again.',
+  StartupFailed: 'A run of startup met a problem. The Event names the setting to check. The next run tries again.',
 
-  InternalError: 'The operator met something it does not know; its log has the details. Retried.',
+  InternalError: "Unexpected error; the operator's log has the details. Retried.",
 } as const;
 
 export type Reason = keyof typeof REASONS;

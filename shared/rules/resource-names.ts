@@ -2,12 +2,12 @@ import { VIRTUAL_LABEL } from '../constants.ts';
 import type { KindName, LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
 import { foldGroupName, foldId, isBuiltInGroup } from '../lldap/names.ts';
 
-/** `namespace/name`, as marks and messages name a resource. */
+/** `namespace/name`, as in marks and messages. */
 export function refOf(resource: { metadata: { namespace: string; name: string } }): string {
   return `${resource.metadata.namespace}/${resource.metadata.name}`;
 }
 
-/** A virtual group stands for a built-in one: only with the label, in the operator's namespace, under a built-in name. */
+/** Whether a resource is the virtual group of a built-in group: by its label, in the operator's namespace, with a built-in name. */
 export function isVirtual(group: LldapGroup, operatorNamespace: string): boolean {
   return (
     group.metadata.labels?.[VIRTUAL_LABEL] === 'true' &&
@@ -16,7 +16,7 @@ export function isVirtual(group: LldapGroup, operatorNamespace: string): boolean
   );
 }
 
-/** The `metadata.name` of the resource that stands for a built-in group. */
+/** The `metadata.name` of a built-in group's virtual group. */
 export function virtualGroupName(builtIn: string): string {
   return foldGroupName(builtIn).replaceAll('_', '-');
 }
@@ -33,7 +33,7 @@ export function declaredName(resource: LldapUser | LldapGroup | LldapAttributeSc
   }
 }
 
-/** The status fields that make a resource findable by field selector: field selectors compare exactly, names don't. */
+/** Status fields with folded names, for field selectors, which compare exactly. */
 export function statusKeys(resource: ResourceOf[KindName]): Record<string, string> {
   switch (resource.kind) {
     case 'LldapUser':

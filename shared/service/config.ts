@@ -28,13 +28,13 @@ export interface Config {
   adoption: 'privileged' | 'all';
   passwordMinLength: number;
   /** Passes at once in one process. */
-  maxPasses: number;
+  maxConcurrentReconciles: number;
   /** Calls to lldap at once from one process. */
-  lldapMaxCalls: number;
+  lldapMaxConcurrentRequests: number;
   /** The longest delay between two attempts. */
   retryMaxMs: number;
   /** Requeue events that one process holds. */
-  maxHeld: number;
+  maxDelayedRetries: number;
   /** Events a second that a sweep posts. */
   sweepRate: number;
   logLevel: Level;
@@ -114,10 +114,10 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     namespaces: choice('NAMESPACES', ['all', 'own'], 'all'),
     adoption: choice('ADOPTION', ['privileged', 'all'], 'privileged'),
     passwordMinLength: number('PASSWORD_MIN_LENGTH', 8, 1, 1000),
-    maxPasses: number('MAX_PASSES', 32, 1, 1000),
-    lldapMaxCalls: number('LLDAP_MAX_CALLS', 8, 1, 100),
+    maxConcurrentReconciles: number('MAX_CONCURRENT_RECONCILES', 32, 1, 1000),
+    lldapMaxConcurrentRequests: number('LLDAP_MAX_CONCURRENT_REQUESTS', 8, 1, 100),
     retryMaxMs: number('RETRY_MAX_SECONDS', 300, 1, 300) * 1000,
-    maxHeld: number('MAX_HELD', 1000, 1, 100_000),
+    maxDelayedRetries: number('MAX_DELAYED_RETRIES', 1000, 1, 100_000),
     sweepRate: number('SWEEP_EVENTS_PER_SECOND', 50, 1, 10_000),
     logLevel: choice('LOG_LEVEL', LEVELS, 'info'),
     credentialsDir: optional('CREDENTIALS_DIR'),

@@ -248,7 +248,7 @@ export function scheduleOf({ processes, minutesApart, weights, before = [[]] }: 
     processes: fc.integer({ min: 1, max: processes }),
     skews: fc.array(minutes, { maxLength: processes }),
     adoption: fc.oneof(often(4, fc.constant('privileged' as const)), often(1, fc.constant('all' as const))),
-    maxHeld: fc.oneof(often(9, fc.constant(1000)), often(1, fc.constant(1))),
+    maxDelayedRetries: fc.oneof(often(9, fc.constant(1000)), often(1, fc.constant(1))),
     installed: fc.oneof(often(5, fc.constant(true)), often(1, fc.constant(false))),
     phase: fc.nat({ max: 299 }),
     calmSeed: seed,

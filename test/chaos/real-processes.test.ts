@@ -19,7 +19,7 @@ describe('real processes, while everything around them fails', () => {
   let world: World;
   before(async function () {
     this.timeout(CLUSTER_TIMEOUT_MS);
-    world = await World.start({ settings: { RETRY_MAX_SECONDS, LLDAP_MAX_CALLS: '8' }, idleMs: 5_000 });
+    world = await World.start({ settings: { RETRY_MAX_SECONDS, LLDAP_MAX_CONCURRENT_REQUESTS: '8' }, idleMs: 5_000 });
     await world.kubectl('create', 'namespace', NAMESPACE);
   });
   after(() => world.stop());

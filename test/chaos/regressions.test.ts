@@ -7,7 +7,7 @@ const PLAIN: Omit<Schedule, 'steps'> = {
   processes: 1,
   skews: [],
   adoption: 'privileged',
-  maxHeld: 1000,
+  maxDelayedRetries: 1000,
   installed: true,
   phase: 60,
   calmSeed: 0,
@@ -160,7 +160,7 @@ describe('schedules that once broke a promise', () => {
       { do: 'newUser', id: 'alice', email: 'e1@x' },
       { do: 'secret', at: 'adm/s1', data: { k: 'password-1' }, labelled: true },
     ],
-    { adoption: 'all', maxHeld: 1, phase: 0 },
+    { adoption: 'all', maxDelayedRetries: 1, phase: 0 },
   );
 
   keepsItsPromises('a password that was set while lldap was restored is not set again', [

@@ -15,7 +15,7 @@ export interface Schedule {
   skews: number[];
   adoption: 'privileged' | 'all';
   /** Requeue events that one process holds. */
-  maxHeld: number;
+  maxDelayedRetries: number;
   /** Whether startup has run before all else. */
   installed: boolean;
   /** Seconds from the end of the faults to the next run of the CronJob. */

@@ -1,5 +1,5 @@
 import { INSTANCE_LABEL, MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
-import { LEFT_IN_LLDAP } from '../../shared/engine/rollback.ts';
+import { ORPHAN_LEFT } from '../../shared/engine/rollback.ts';
 import type { OperatorEvent, Target } from '../../shared/events/parse.ts';
 import type { Secret } from '../../shared/kube/objects.ts';
 import { targetOf } from '../../shared/lookup/dependents.ts';
@@ -77,7 +77,7 @@ export class World {
       PRIVILEGED_NAMESPACES: 'adm',
       ADOPTION: schedule.adoption,
       SWEEP_EVENTS_PER_SECOND: '10000',
-      MAX_HELD: String(schedule.maxHeld),
+      MAX_DELAYED_RETRIES: String(schedule.maxDelayedRetries),
     });
     const { privilegedNamespaces, adoption } = config;
     this.book = {
@@ -143,7 +143,7 @@ export class World {
 
   /** Whether a retry may be left to the sweep: requeue lets go of what is above its bound. */
   get mayLetGo(): boolean {
-    return this.#schedule.maxHeld < 100;
+    return this.#schedule.maxDelayedRetries < 100;
   }
 
   /** Whether a function has more than one process, or had. */
@@ -289,8 +289,8 @@ export class World {
 
   #logged(line: string): void {
     const { message, stack, kind, namespace, name } = JSON.parse(line) as { message: string; stack?: string } & Target;
-    if (message === 'an unforeseen error' && !stack?.includes('LldapError')) this.violate(`no error is unforeseen: ${stack}`);
-    if (message === LEFT_IN_LLDAP) {
+    if (message === 'unexpected error' && !stack?.includes('LldapError')) this.violate(`no error is unforeseen: ${stack}`);
+    if (message === ORPHAN_LEFT) {
       const resource = this.kube.resources.get(keyOf(kind, namespace, name));
       const recorded = resource && recordedUuid(resource);
       this.ledger.leftInVain({ kind, ref: `${namespace}/${name}`, recorded }, this.history.current.objects, this.pairs());

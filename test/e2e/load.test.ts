@@ -25,7 +25,7 @@ describe(`a burst of ${TOTAL} resources of all kinds at once`, () => {
   let world: World;
   before(async function () {
     this.timeout(CLUSTER_TIMEOUT_MS);
-    world = await World.start({ settings: { LLDAP_MAX_CALLS: String(MAX_CALLS), LOG_LEVEL: 'info' }, idleMs: 10_000 });
+    world = await World.start({ settings: { LLDAP_MAX_CONCURRENT_REQUESTS: String(MAX_CALLS), LOG_LEVEL: 'info' }, idleMs: 10_000 });
     await world.kubectl('create', 'namespace', 'load');
   });
   after(() => world.stop());

@@ -145,7 +145,7 @@ describe('the whole path, from a manifest through the local Knative to lldap', (
     const told = await fetch(url, { method: 'POST', headers: { ...headers, prefer: 'return=representation' } });
     assert.equal(told.status, 200);
     const { result, ready, did } = (await told.json()) as { result: string; ready: boolean; did: string[] };
-    assert.deepEqual({ result, ready, did }, { result: 'settled', ready: true, did: [] });
+    assert.deepEqual({ result, ready, did }, { result: 'reconciled', ready: true, did: [] });
     const silent = await fetch(url, { method: 'POST', headers });
     assert.equal(silent.status, 204);
   });

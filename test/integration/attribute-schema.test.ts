@@ -98,7 +98,7 @@ describe('LldapAttributeSchema', () => {
     assert.deepEqual([report.reason, report.retry], ['SchemaMismatch', undefined]);
     assert.match(
       report.message ?? '',
-      /differs .*attributeType String, not Integer and isList false, not true.*cannot be edited; use another name/,
+      /differs .*attributeType String, not Integer and isList false, not true.*cannot edit definitions\. Use another name/,
     );
     assert.equal((await h.condition('LldapAttributeSchema', 'differs', 'Stalled'))?.status, 'True');
     assert.equal((await defined('differs'))?.attributeType, 'STRING');
@@ -193,9 +193,9 @@ describe('LldapAttributeSchema', () => {
       else await h.create(kind, name, { displayName: name, attributes });
       await h.reconcile(kind, name);
       const report = await remove(name);
-      assert.deepEqual([report.reason, report.retry?.reason], ['AttributeInUse', 'NotReady']);
+      assert.deepEqual([report.reason, report.retry?.category], ['AttributeInUse', 'NotReady']);
       assert.ok(report.message?.includes(`The ${kind} ${h.namespace}/${name}`), report.message);
-      assert.match(report.message ?? '', /^Not deleted yet: .*remove it from that resource's spec\.attributes.*Retain/);
+      assert.match(report.message ?? '', /^Not deleted yet: .*Remove it from that resource's spec\.attributes.*Retain/);
       assert.ok(await defined(name, kind === 'LldapUser' ? 'user' : 'group'));
       await h.edit(kind, name, { spec: { attributes: null } });
       await h.nextRetry();
@@ -236,7 +236,7 @@ describe('LldapAttributeSchema', () => {
     await define('down');
     await h.lldap.fault({ kind: 'status', status: 503 });
     const report = await remove('down');
-    assert.deepEqual([report.reason, report.retry?.reason], ['LldapUnavailable', 'Unavailable']);
+    assert.deepEqual([report.reason, report.retry?.category], ['LldapUnavailable', 'Unavailable']);
     assert.match(report.message ?? '', /spec\.deletionPolicy to Retain/);
     await h.edit('LldapAttributeSchema', 'down', { spec: { deletionPolicy: 'Retain' } });
     await h.reconcile('LldapAttributeSchema', 'down', {});

@@ -120,7 +120,7 @@ describe('Attributes', () => {
   }
 
   const WRONG: [attribute: string, value: string[], message: RegExp][] = [
-    ['string', ['a', 'b'], /string has 2 values but its definition is no list; .*isList: true/],
+    ['string', ['a', 'b'], /string has 2 values, but its definition is not a list\. .*isList: true/],
     ['integer', ['1', '2'], /integer has 2 values/],
     ['integer', ['1.0'], /integer is "1\.0", which is not a whole number from -9223372036854775808 to 9223372036854775807/],
     ['integer', [' 5'], /integer is " 5"/],
@@ -159,7 +159,7 @@ describe('Attributes', () => {
       const ready = await h.ready('LldapUser', name);
       assert.deepEqual([ready.reason, cost.mutations], ['InvalidValue', []], `${attribute}: ${value}`);
       assert.match(ready.message, message);
-      assert.match(ready.message, /^spec\.attributes: .* (correct|give) /s);
+      assert.match(ready.message, /^spec\.attributes: .* (correct|give) /is);
       assert.equal((await h.condition('LldapUser', name, 'Stalled'))?.reason, 'InvalidValue');
     }
     assert.deepEqual(h.posted.requeue, []);
@@ -178,7 +178,7 @@ describe('Attributes', () => {
     assert.deepEqual([report.reason, report.retry], ['RefusedByLldap', undefined]);
     assert.equal(
       report.message,
-      'lldap refused the attribute jpegphoto: it cannot read the value; a picture must be a whole JPEG file; correct it.',
+      'lldap refused the attribute jpegphoto: it cannot read the value; a picture must be a whole JPEG file. Correct it.',
     );
     assert.deepEqual(await stored('LldapUser', 'judged'), { string: ['one'] });
   });
@@ -188,7 +188,7 @@ describe('Attributes', () => {
     assert.deepEqual(cost.mutations, []);
     const { status } = await h.get('LldapUser', 'waits');
     const { reason, message } = await h.ready('LldapUser', 'waits');
-    assert.deepEqual([reason, status?.retry?.reason], ['DependencyNotReady', 'NotReady']);
+    assert.deepEqual([reason, status?.retry?.category], ['DependencyNotReady', 'NotReady']);
     assert.match(message, /Later .*for users.*LldapAttributeSchema.*spec\.attributes/);
     assert.equal((await h.condition('LldapUser', 'waits', 'DependenciesReady'))?.status, 'False');
     // One for the other target does not serve.
@@ -245,7 +245,7 @@ describe('Attributes', () => {
     await make('LldapUser', 'undefined', [{ name: 'string', value: ['one'] }]);
     await h.lldap.edit('mutation { deleteUserAttribute(name: "string") { ok } }');
     const report = await h.reconcile('LldapUser', 'undefined');
-    assert.deepEqual([report.reason, report.retry?.reason], ['DependencyNotReady', 'NotReady']);
+    assert.deepEqual([report.reason, report.retry?.category], ['DependencyNotReady', 'NotReady']);
     assert.match(report.message ?? '', /string/);
     await h.reconcile('LldapAttributeSchema', 'user-string');
     await h.nextRetry();

@@ -85,7 +85,7 @@ describe('What a reconcile costs', () => {
       const before = await h.get(kind, name);
       const events = (await h.events(name)).length;
       const cost = await h.cost(async () => {
-        for (let i = 0; i < 20; i++) assert.equal((await h.reconcile(kind, name)).result, 'settled');
+        for (let i = 0; i < 20; i++) assert.equal((await h.reconcile(kind, name)).result, 'reconciled');
       });
       assert.deepEqual([cost.kubeWrites, cost.mutations, cost.passwords], [[], [], []], kind);
       assert.equal((await h.get(kind, name)).metadata.resourceVersion, before.metadata.resourceVersion, kind);

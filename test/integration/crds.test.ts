@@ -26,7 +26,7 @@ const READY: Condition = {
 const COMMON: Required<CommonStatus> = {
   observedGeneration: 1,
   conditions: [READY],
-  retry: { nextTime: '2026-11-29T12:00:05.123Z', attempts: 1, reason: 'Unavailable' },
+  retry: { nextTime: '2026-11-29T12:00:05.123Z', attempts: 1, category: 'Unavailable' },
   lastHandledReconcileAt: 't'.repeat(64),
 };
 

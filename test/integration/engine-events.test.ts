@@ -29,7 +29,7 @@ describe('Events', () => {
 
   before(async function () {
     this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ MAX_PASSES: '2' });
+    h = await startHarness({ MAX_CONCURRENT_RECONCILES: '2' });
   });
   afterEach(() => {
     h.interfere = async () => {};
@@ -47,7 +47,7 @@ describe('Events', () => {
   it('an echo that carries an unhandled token is no echo', async () => {
     await settled('asks');
     const object = await h.edit('LldapUser', 'asks', { metadata: { annotations: { [REQUESTED_AT]: 'now' } } });
-    assert.equal((await h.reconcile('LldapUser', 'asks', { object })).result, 'settled');
+    assert.equal((await h.reconcile('LldapUser', 'asks', { object })).result, 'reconciled');
     assert.equal((await h.get('LldapUser', 'asks')).status?.lastHandledReconcileAt, 'now');
   });
 
@@ -77,7 +77,7 @@ describe('Events', () => {
     const answered = await Promise.all(others);
     assert.deepEqual(new Set(answered.map(({ result }) => result)), new Set(['collapsed']));
     held.open();
-    assert.equal((await first).result, 'settled');
+    assert.equal((await first).result, 'reconciled');
     assert.equal((await last)?.result, 'unchanged');
     assert.equal(held.reads(), 2);
   });

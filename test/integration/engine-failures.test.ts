@@ -38,7 +38,7 @@ describe('Failures', () => {
     h.clock.monotonic = monotonic;
     assert.deepEqual([report.reason, report.did], ['DeadlineExceeded', ['created the user']]);
     const { status } = await h.get('LldapUser', 'deadline');
-    assert.deepEqual([status?.origin, status?.retry?.reason, status?.passwordHash], ['created', 'Unavailable', undefined]);
+    assert.deepEqual([status?.origin, status?.retry?.category, status?.passwordHash], ['created', 'Unavailable', undefined]);
     const cost = await h.cost(() => h.nextRetry());
     assert.deepEqual([cost.mutations, cost.passwords], [[], ['passwordModify deadline']]);
     assert.equal((await h.ready('LldapUser', 'deadline')).status, 'True');
@@ -57,9 +57,9 @@ describe('Failures', () => {
     await h.lldap.fault({ kind: 'text', text: 'Something new went wrong', only: { operation: 'createUser' }, times: 1 });
     await h.create('LldapUser', 'strange', plain('strange'));
     const report = await h.reconcile('LldapUser', 'strange');
-    assert.deepEqual([report.ready, report.reason, report.retry?.reason], [false, 'InternalError', 'Bug']);
+    assert.deepEqual([report.ready, report.reason, report.retry?.category], [false, 'InternalError', 'Bug']);
     assert.equal(delayOf(report.retry), 5 * SECONDS);
-    assert.ok(h.logs.some((line) => line.includes('an unforeseen error') && line.includes('stack')));
+    assert.ok(h.logs.some((line) => line.includes('unexpected error') && line.includes('stack')));
     await h.nextRetry();
     assert.equal((await h.ready('LldapUser', 'strange')).status, 'True');
   });

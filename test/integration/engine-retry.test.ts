@@ -38,7 +38,7 @@ describe('Retries', () => {
       for (let i = 0; i < 7; i++) {
         const retry = await retryOf('patient');
         delays.push(delayOf(retry) / SECONDS);
-        assert.deepEqual([retry?.attempts, retry?.reason], [i + 1, 'Unavailable']);
+        assert.deepEqual([retry?.attempts, retry?.category], [i + 1, 'Unavailable']);
         assert.equal(await h.nextRetry(), true);
       }
     });
@@ -157,7 +157,7 @@ describe('Retries', () => {
     await h.lldap.edit('mutation { createUser(user: {id: "holder", email: "turns@example.com"}) { id } }');
     await h.nextRetry();
     const retry = await retryOf('turns');
-    assert.deepEqual([retry?.attempts, retry?.reason], [1, 'Taken']);
+    assert.deepEqual([retry?.attempts, retry?.category], [1, 'Taken']);
   });
 
   it('a full reconcile that fails in the same way leaves a retry that is ahead as it is', async () => {
@@ -175,7 +175,7 @@ describe('Retries', () => {
     await h.lldap.heal();
     await h.lldap.edit('mutation { createUser(user: {id: "holder2", email: "fuller@example.com"}) { id } }');
     await h.reconcile('LldapUser', 'fuller', { full: true });
-    assert.equal((await retryOf('fuller'))?.reason, 'Taken');
+    assert.equal((await retryOf('fuller'))?.category, 'Taken');
     assert.equal(h.posted.requeue.length, 2);
   });
 
@@ -231,7 +231,7 @@ describe('Retries', () => {
     h.breakBroker(true);
     const answer = await h.deliver('LldapUser', 'brokerless', {});
     assert.equal(answer.status, 503);
-    assert.deepEqual(await retryOf('brokerless'), { attempts: 1, reason: 'Unavailable' });
+    assert.deepEqual(await retryOf('brokerless'), { attempts: 1, category: 'Unavailable' });
     assert.equal((await h.ready('LldapUser', 'brokerless')).reason, 'LldapUnavailable');
     h.breakBroker(false);
     // The broker delivers again.
@@ -246,6 +246,6 @@ describe('Retries', () => {
     await h.editStatus('LldapMembership', 'quiet', { groupKey: 'quiet' });
     assert.equal((await h.deliver('LldapGroup', 'quiet')).status, 200);
     assert.equal((await h.ready('LldapGroup', 'quiet')).status, 'True');
-    assert.ok(h.logs.some((line) => line.includes('dependents could not be woken')));
+    assert.ok(h.logs.some((line) => line.includes('failed to enqueue dependents')));
   });
 });

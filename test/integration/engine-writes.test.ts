@@ -93,7 +93,7 @@ describe('Writes to the API server', () => {
       if (isStatusOf('refused', request)) throw new KubeError(422, 'status.conditions: Invalid value', 'Invalid');
     };
     assert.equal((await h.deliver('LldapUser', 'refused', {})).status, 200);
-    assert.ok(h.logs.some((line) => line.includes('refuses the status') && line.includes('refused')));
+    assert.ok(h.logs.some((line) => line.includes('rejected the status') && line.includes('refused')));
   });
 
   it('a status holds a name as it is, also one of characters that YAML refuses, or takes for the end of a line', async () => {

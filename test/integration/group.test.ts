@@ -73,7 +73,7 @@ describe('LldapGroup', () => {
     const owner = await made('owner');
     const wants = await made('wants');
     const report = await rename('wants', 'OWNER');
-    assert.deepEqual([report.reason, report.retry?.reason], ['NameTaken', 'Taken']);
+    assert.deepEqual([report.reason, report.retry?.category], ['NameTaken', 'Taken']);
     for (const part of ['spec.displayName', 'OWNER', `LldapGroup ${h.namespace}/owner`, 'third'])
       assert.ok(report.message?.includes(part), report.message);
     assert.deepEqual([(await called('owner'))?.id, (await called('wants'))?.id], [owner.status?.groupId, wants.status?.groupId]);

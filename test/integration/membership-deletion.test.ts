@@ -51,7 +51,7 @@ describe('Deletion of an LldapMembership', () => {
     await h.remove('LldapMembership', 'down');
     await h.lldap.fault({ kind: 'status', status: 503 });
     const report = await h.reconcile('LldapMembership', 'down', {});
-    assert.deepEqual([report.reason, report.retry?.reason], ['LldapUnavailable', 'Unavailable']);
+    assert.deepEqual([report.reason, report.retry?.category], ['LldapUnavailable', 'Unavailable']);
     assert.match(report.message ?? '', /Retain/);
     await h.edit('LldapMembership', 'down', { spec: { deletionPolicy: 'Retain' } });
     const cost = await h.cost(() => h.reconcile('LldapMembership', 'down', {}));

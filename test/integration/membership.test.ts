@@ -64,10 +64,10 @@ describe('LldapMembership', () => {
   it('waits for a user or group that is not there, names what is missing and the remedy', async () => {
     await m.byHand('createUser(user: {id: "alone", email: "alone@example.com"}) { id }');
     const noGroup = await m.member('no-group', 'alone', 'Nowhere');
-    assert.deepEqual([noGroup.reason, noGroup.retry?.reason], ['DependencyNotReady', 'NotReady']);
-    assert.match(noGroup.message ?? '', /group Nowhere.* right groupName/);
+    assert.deepEqual([noGroup.reason, noGroup.retry?.category], ['DependencyNotReady', 'NotReady']);
+    assert.match(noGroup.message ?? '', /group Nowhere.* correct groupName/);
     const noUser = await m.member('no-user', 'Nobody', 'Nowhere');
-    assert.match(noUser.message ?? '', /user Nobody.* right userName.* group Nowhere.* right groupName/);
+    assert.match(noUser.message ?? '', /user Nobody.* correct userName.* group Nowhere.* correct groupName/);
     assert.equal((await h.condition('LldapMembership', 'no-user', 'DependenciesReady'))?.status, 'False');
   });
 
@@ -179,7 +179,7 @@ describe('LldapMembership', () => {
     const report = await m.member('own', 'own', 'own');
     assert.deepEqual(
       [report.reason, report.message],
-      ['DependencyNotReady', `The LldapUser ${h.namespace}/own, which declares the user own, is not Ready; its own status says why.`],
+      ['DependencyNotReady', `The LldapUser ${h.namespace}/own, which declares the user own, is not Ready. See its status for the reason.`],
     );
     h.posted.reconcile = [];
   });

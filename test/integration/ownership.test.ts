@@ -104,7 +104,7 @@ describe('Ownership', () => {
       await make(kind, 'first', name('Double'));
       const before = await seen(kind, name('double'));
       const report = await make(kind, 'second', name('DOUBLE'), { namespace: other });
-      assert.deepEqual([report.reason, report.retry?.reason], ['Conflict', 'Taken']);
+      assert.deepEqual([report.reason, report.retry?.category], ['Conflict', 'Taken']);
       assert.ok(report.message?.includes(`${kind} ${h.namespace}/first`), report.message);
       assert.deepEqual(await seen(kind, name('double')), before);
       await remove(kind, 'first');

@@ -36,7 +36,7 @@ describe('Privilege', () => {
       const cost = await h.cost(async () => {
         const report = await member(`climb-${i}`, h.namespace, 'tenant', name.toUpperCase());
         assert.deepEqual([report.reason, report.retry], ['Forbidden', undefined]);
-        assert.match(report.message ?? '', new RegExp(`spec\\.groupName: .*${name}.*privileged namespaces`, 'i'));
+        assert.match(report.message ?? '', new RegExp(`spec\\.groupName: only privileged namespaces may add members to ${name}`, 'i'));
         await h.remove('LldapMembership', `climb-${i}`);
         await h.reconcile('LldapMembership', `climb-${i}`, {});
       });
@@ -71,9 +71,9 @@ describe('Privilege', () => {
     await h.settle();
     const ready = await h.ready('LldapMembership', 'awaited', h.operatorNamespace);
     assert.equal(ready.reason, 'UserNotPrivileged');
-    assert.match(ready.message, /lldap_admin .*awaited.*passwordPolicy: Ignore/);
+    assert.match(ready.message, /lldap_admin, .*awaited.*passwordPolicy: Ignore/);
     assert.deepEqual(await groupsOf('awaited'), []);
-    assert.equal((await h.get('LldapMembership', 'awaited', h.operatorNamespace)).status?.retry?.reason, 'NotReady');
+    assert.equal((await h.get('LldapMembership', 'awaited', h.operatorNamespace)).status?.retry?.category, 'NotReady');
   });
 
   it('a tenant who takes his own mark away in lldap is not joined either', async () => {

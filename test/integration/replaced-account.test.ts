@@ -165,7 +165,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
     assert.deepEqual([report.reason, asked()], ['DependencyNotReady', [`LldapUser ${h.namespace}/lost`, `LldapGroup ${h.namespace}/lost`]]);
     assert.match(
       report.message ?? '',
-      /lldap no longer has what the LldapUser .*\/lost declares; that resource was asked to create it again\./,
+      /lldap no longer has the object of the LldapUser .*\/lost\. The operator has asked that resource to create it again\./,
     );
     await h.settle();
     assert.equal((await h.ready('LldapMembership', 'lost')).status, 'True');

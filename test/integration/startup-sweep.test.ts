@@ -31,7 +31,7 @@ describe('The sweep', () => {
     h.posted.reconcile = [];
     return names.sort();
   };
-  const at = (clock: Clock, ms: number) => ({ attempts: 1, reason: 'Unavailable', nextTime: timestamp(clock.now() + ms) });
+  const at = (clock: Clock, ms: number) => ({ attempts: 1, category: 'Unavailable', nextTime: timestamp(clock.now() + ms) });
 
   before(async function () {
     this.timeout(CLUSTER_TIMEOUT_MS);
@@ -45,7 +45,7 @@ describe('The sweep', () => {
       ['that changed without being looked at', true, (name) => h.edit('LldapUser', name, { spec: { firstName: 'New' } })],
       ['that has no status', true, (name) => h.editStatus('LldapUser', name, { observedGeneration: null, conditions: null })],
       ['that is not Ready and has no retry', true, (name) => failing(name, null)],
-      ['whose retry the broker did not take', true, (name) => failing(name, { attempts: 1, reason: 'Unavailable' })],
+      ['whose retry the broker did not take', true, (name) => failing(name, { attempts: 1, category: 'Unavailable' })],
       ['whose retry is ahead', false, (name) => failing(name, at(h.clock, MINUTE))],
       ['whose retry was due a moment ago', false, (name) => failing(name, at(h.clock, -1.9 * MINUTE))],
       ['whose retry was due more than two minutes ago', true, (name) => failing(name, at(h.clock, -2.1 * MINUTE))],

@@ -67,7 +67,7 @@ describe('startup', () => {
     await h.edit('LldapGroup', 'lldap-password-manager', { spec: { displayName: 'something else' } }, h.operatorNamespace);
     await h.editStatus('LldapGroup', 'lldap-strict-readonly', { groupId: 77 }, h.operatorNamespace);
     const edited = await h.reconcile('LldapGroup', 'lldap-password-manager', { namespace: h.operatorNamespace });
-    assert.match(edited.message ?? '', /built-in group lldap_password_manager .*startup sets spec.displayName back/);
+    assert.match(edited.message ?? '', /built-in group lldap_password_manager .*startup restores spec.displayName/);
     assert.deepEqual(edited.did, []);
     assert.equal((await h.startup()).virtualGroupsWritten, 3);
     for (const [i, name] of NAMES.entries()) {

@@ -36,7 +36,7 @@ describe('Secrets with passwords', () => {
   it('the Secret is missing: the user is made, the rest waits and says what to create, and the Secret wakes it', async () => {
     await user('early');
     const report = await h.reconcile('LldapUser', 'early');
-    assert.deepEqual([report.reason, report.retry?.reason, report.did], ['SecretNotFound', 'NotReady', ['created the user']]);
+    assert.deepEqual([report.reason, report.retry?.category, report.did], ['SecretNotFound', 'NotReady', ['created the user']]);
     assert.match(report.message ?? '', /Secret early .* key password/);
     assert.equal(await synced('early'), 'SecretNotFound');
     assert.equal((await h.get('LldapUser', 'early')).status?.origin, 'created');
@@ -49,7 +49,7 @@ describe('Secrets with passwords', () => {
     await h.secret('keyed', { other: 'not the one' });
     await user('keyed');
     const report = await h.reconcile('LldapUser', 'keyed');
-    assert.deepEqual([report.reason, report.retry?.reason], ['SecretKeyMissing', 'NotReady']);
+    assert.deepEqual([report.reason, report.retry?.category], ['SecretKeyMissing', 'NotReady']);
     assert.match(report.message ?? '', /Secret keyed in the namespace \S+ has no key password/);
   });
 

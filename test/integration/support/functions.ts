@@ -87,7 +87,13 @@ function createBase(by: string, options: FunctionsOptions): Reconciling {
   const base = { config, log, broker, clock };
   const io = createIo(base, {
     kube: createKube(watched(by, connect(options.kubeconfigs[by]), options)),
-    lldap: createLldapClient({ url: config.lldapUrl, credentials: read, timeoutMs, maxCalls: config.lldapMaxCalls, logger: log }),
+    lldap: createLldapClient({
+      url: config.lldapUrl,
+      credentials: read,
+      timeoutMs,
+      maxConcurrentRequests: config.lldapMaxConcurrentRequests,
+      logger: log,
+    }),
     passwords: createLldapPasswords({ url: config.ldapUrl, credentials: read, timeoutMs, logger: log }),
     random,
     operatorLogin: () => credentials().username,

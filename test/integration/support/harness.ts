@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import type { Summary } from '../../../functions/startup/run.ts';
-import type { Occasion } from '../../../shared/engine/engine.ts';
+import type { EventHint } from '../../../shared/engine/engine.ts';
 import type { Report } from '../../../shared/engine/kind.ts';
 import { type Broker, BrokerError } from '../../../shared/events/broker.ts';
 import type { EventTarget, OperatorEvent, SweepMode, Target } from '../../../shared/events/parse.ts';
@@ -69,7 +69,7 @@ export interface Harness extends Person {
   close(): Promise<void>;
 }
 
-export type Delivery = Occasion & { namespace?: string; by?: Functions };
+export type Delivery = EventHint & { namespace?: string; by?: Functions };
 
 export interface Posted {
   target: EventTarget;
@@ -163,7 +163,9 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       if ('body' in answer) {
         const report = answer.body as Report;
         // Only the status tells more than a reason.
-        return report.result === 'settled' ? { ...report, message: (await harness.ready(kind, name, delivery.namespace)).message } : report;
+        return report.result === 'reconciled'
+          ? { ...report, message: (await harness.ready(kind, name, delivery.namespace)).message }
+          : report;
       }
       throw new Error(`no report in the answer ${answer.status}`);
     },
@@ -222,7 +224,7 @@ const FUNCTION_OF: Record<KindName, FunctionName> = {
   LldapAttributeSchema: 'attribute-schema',
 };
 
-function eventFor(target: Target, { object, full, notBefore }: Occasion): OperatorEvent {
+function eventFor(target: Target, { object, full, notBefore }: EventHint): OperatorEvent {
   if (!full && !notBefore) return { what: 'resource', change: 'update', target, object };
   return { what: 'reconcile', target, redelivered: full && notBefore ? 1 : 0, ...(notBefore && { notBefore }) };
 }

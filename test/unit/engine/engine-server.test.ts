@@ -33,18 +33,19 @@ function bench() {
     },
     policy: async () => policy(),
     clock: { now: () => 0, monotonic: () => 0 },
+    random: () => 0.5,
     log: createLog('error', () => {}),
   } as unknown as Io;
   const kind = {
     name: 'LldapUser',
     refuse: () => undefined,
     hasDependencies: () => false,
-    depend: async () => undefined,
+    findDependencies: async () => undefined,
     observe: async () => undefined,
     plan: () => ({ steps: [] }),
-    dependants: async () => [],
+    findDependents: async () => [],
   } as unknown as Kind<'LldapUser', undefined, undefined, never>;
-  const handler = kindHandler('LldapUser', createEngine(kind, io, { maxPasses: 1, retryMaxMs: 1 }));
+  const handler = kindHandler('LldapUser', createEngine(kind, io, { maxConcurrentReconciles: 1, retryMaxMs: 1 }));
   return { handler, reads, statuses, open: open.resolve };
 }
 

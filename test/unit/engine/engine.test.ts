@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { FINALIZER, REQUESTED_AT } from '../../../shared/constants.ts';
-import { createEngine, type Occasion } from '../../../shared/engine/engine.ts';
+import { createEngine, type EventHint } from '../../../shared/engine/engine.ts';
 import type { Kind } from '../../../shared/engine/kind.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
 import type { LldapUser } from '../../../shared/kube/resources.ts';
@@ -27,6 +27,7 @@ function bench() {
     kube: { get: async (kind: string, namespace: string, name: string) => void read.push(`${kind} ${namespace}/${name}`) },
     policy: async () => policy(),
     clock: { now: () => 0, monotonic: () => 0, sleep: async () => assert.fail('slept') },
+    random: () => 0.5,
     log: createLog('debug', (line) => lines.push(line)),
     lldap: forbidden('lldap'),
     passwords: forbidden('passwords'),
@@ -34,8 +35,8 @@ function bench() {
     lookup: forbidden('lookup'),
   } as unknown as Io;
   const kind = { name: 'LldapUser' } as Kind<'LldapUser', never, never, never>;
-  const engine = createEngine(kind, io, { maxPasses: 1, retryMaxMs: 300_000 });
-  const reconcile = (occasion: Occasion, representation = false) => engine.reconcile(TARGET, occasion, { representation });
+  const engine = createEngine(kind, io, { maxConcurrentReconciles: 1, retryMaxMs: 300_000 });
+  const reconcile = (occasion: EventHint, representation = false) => engine.reconcile(TARGET, occasion, { representation });
   return { read, lines, reconcile };
 }
 
@@ -126,12 +127,13 @@ describe('shared/engine/engine', () => {
             },
             policy: async () => policy(),
             clock: { now: () => 0, monotonic: () => 0 },
+            random: () => 0.5,
             log: createLog('debug', (line) => lines.push(line)),
             broker: { requeue: async () => {} },
           } as unknown as Io;
           const refused = new Failure(category, reason, `spec.email: ${VALUE} cannot be.`);
           const kind = { name: 'LldapUser', refuse: () => refused } as unknown as Kind<'LldapUser', never, never, never>;
-          const engine = createEngine(kind, io, { maxPasses: 1, retryMaxMs: 300_000 });
+          const engine = createEngine(kind, io, { maxConcurrentReconciles: 1, retryMaxMs: 300_000 });
           const answer = await engine.reconcile(TARGET, { full: true }, { representation: true });
           assert.ok(JSON.stringify(written).includes(VALUE));
           assert.ok(JSON.stringify(answer).includes(reason));
@@ -150,10 +152,15 @@ describe('shared/engine/engine', () => {
         },
         policy: async () => policy(),
         clock: { now: () => 0, monotonic: () => 0 },
+        random: () => 0.5,
         log: createLog('debug', (line) => lines.push(line)),
       } as unknown as Io;
       const kind = { name: 'LldapUser' } as unknown as Kind<'LldapUser', never, never, never>;
-      const answer = await createEngine(kind, io, { maxPasses: 1, retryMaxMs: 1 }).reconcile(TARGET, {}, { representation: true });
+      const answer = await createEngine(kind, io, { maxConcurrentReconciles: 1, retryMaxMs: 1 }).reconcile(
+        TARGET,
+        {},
+        { representation: true },
+      );
       assert.equal(answer.status, 503);
       assert.match(JSON.stringify(answer), /The API server answered 422 Invalid/);
       assert.equal([JSON.stringify(answer), ...lines].join('').includes(VALUE), false);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Occasion } from '../../../shared/engine/engine.ts';
+import type { EventHint } from '../../../shared/engine/engine.ts';
 import { kindHandler } from '../../../shared/engine/event-handler.ts';
 import type { OperatorEvent, Target } from '../../../shared/events/parse.ts';
 import type { Answer, EventContext } from '../../../shared/service/server.ts';
@@ -9,10 +9,10 @@ const CONTEXT: EventContext = { signal: new AbortController().signal, stopping: 
 const DUE = '2026-03-01T12:00:00.000Z';
 
 function bench(withSecrets = true) {
-  const asked: [Target, Occasion][] = [];
+  const asked: [Target, EventHint][] = [];
   const secrets: OperatorEvent[] = [];
   const engine = {
-    reconcile: async (target: Target, occasion: Occasion): Promise<Answer> => {
+    reconcile: async (target: Target, occasion: EventHint): Promise<Answer> => {
       asked.push([target, occasion]);
       return { status: 204 };
     },
@@ -28,7 +28,7 @@ function bench(withSecrets = true) {
 describe('shared/engine/event-handler', () => {
   const reconcile = { what: 'reconcile', target: TARGET, redelivered: 0 } as const;
   const object = { some: 'object' };
-  const cases: Record<string, [OperatorEvent, Occasion]> = {
+  const cases: Record<string, [OperatorEvent, EventHint]> = {
     'a new resource is looked at, with what the event says of it': [
       { what: 'resource', change: 'add', target: TARGET, object },
       { object },
@@ -67,16 +67,20 @@ describe('shared/engine/event-handler', () => {
   });
 
   const refused: Record<string, [OperatorEvent, string, boolean?]> = {
-    'a Secret’s event by a kind that has nothing to do with them': [secret, 'events of secret are not for LldapUser', false],
+    'a Secret’s event by a kind that has nothing to do with them': [
+      secret,
+      'this function serves LldapUser, not events of type secret',
+      false,
+    ],
     'an event of another kind': [
       { ...reconcile, target: { ...TARGET, kind: 'LldapGroup' } },
       'the extension "kind" is LldapGroup; this function serves LldapUser',
     ],
     'a requeue event': [
       { what: 'requeue', target: TARGET, notBefore: DUE, time: DUE, redelivered: 0 },
-      'events of requeue are not for LldapUser',
+      'this function serves LldapUser, not events of type requeue',
     ],
-    'a startup event': [{ what: 'startup', mode: 'sweep' }, 'events of startup are not for LldapUser'],
+    'a startup event': [{ what: 'startup', mode: 'sweep' }, 'this function serves LldapUser, not events of type startup'],
   };
   for (const [name, [event, message, withSecrets]] of Object.entries(refused)) {
     it(`${name} is refused, once`, async () => {

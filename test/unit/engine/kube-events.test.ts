@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Finding } from '../../../shared/engine/conditions.ts';
-import { announce, createEvent } from '../../../shared/engine/kube-events.ts';
+import type { ConditionDraft } from '../../../shared/engine/conditions.ts';
+import { createEvent, emitReadyEvent } from '../../../shared/engine/kube-events.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
 import type { KubernetesEvent } from '../../../shared/kube/objects.ts';
 import type { LldapUserStatus, Retry } from '../../../shared/kube/resources.ts';
@@ -8,10 +8,10 @@ import { createLog } from '../../../shared/telemetry/log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 import { condition, user } from '../support/examples.ts';
 
-const GOOD: Finding = { status: 'True', reason: 'Reconciled', message: 'All is well.' };
-const BAD: Finding = { status: 'False', reason: 'EmailTaken', message: 'Somebody has it.' };
-const WAITS: Finding = { status: 'False', reason: 'DependencyNotReady', message: 'It is not there.' };
-const SUSPENDED: Finding = { status: 'False', reason: 'Suspended', message: 'spec.suspend is true.' };
+const GOOD: ConditionDraft = { status: 'True', reason: 'Reconciled', message: 'All is well.' };
+const BAD: ConditionDraft = { status: 'False', reason: 'EmailTaken', message: 'Somebody has it.' };
+const WAITS: ConditionDraft = { status: 'False', reason: 'DependencyNotReady', message: 'It is not there.' };
+const SUSPENDED: ConditionDraft = { status: 'False', reason: 'Suspended', message: 'spec.suspend is true.' };
 
 function world(fail?: Error) {
   const events: KubernetesEvent[] = [];
@@ -27,7 +27,7 @@ function world(fail?: Error) {
 describe('shared/engine/kube-events', () => {
   it('tells of a change of Ready by an Event on the resource, whose reason is the condition’s', async () => {
     const { events, io } = world();
-    await announce(io, user({ metadata: { uid: 'u-1', resourceVersion: '42' } }), BAD);
+    await emitReadyEvent(io, user({ metadata: { uid: 'u-1', resourceVersion: '42' } }), BAD);
     const [{ metadata, ...event } = assert.fail('no Event')] = events;
     assert.match(metadata.name, /^alice\.[0-9a-f]{16}$/);
     assert.equal(metadata.namespace, 'team');
@@ -51,7 +51,7 @@ describe('shared/engine/kube-events', () => {
   });
 
   const was = (...conditions: ReturnType<typeof condition>[]): LldapUserStatus => ({ conditions });
-  const cases: Record<string, [LldapUserStatus | undefined, Finding, told: string[]]> = {
+  const cases: Record<string, [LldapUserStatus | undefined, ConditionDraft, told: string[]]> = {
     'tells of the first success': [undefined, GOOD, ['Normal Reconciled']],
     'tells of the first failure': [undefined, BAD, ['Warning EmailTaken']],
     'tells when a failure is over': [was(condition('Ready', 'False', 'EmailTaken')), GOOD, ['Normal Reconciled']],
@@ -63,7 +63,7 @@ describe('shared/engine/kube-events', () => {
   for (const [name, [status, ready, told]] of Object.entries(cases)) {
     it(name, async () => {
       const { events, io } = world();
-      await announce(io, user(status && { status }), ready);
+      await emitReadyEvent(io, user(status && { status }), ready);
       assert.deepEqual(
         events.map((e) => `${e.type} ${e.reason}`),
         told,
@@ -71,7 +71,7 @@ describe('shared/engine/kube-events', () => {
     });
   }
 
-  const retry = (attempts: number): Retry => ({ attempts, reason: 'NotReady', nextTime: '2026-03-01T12:00:05.000Z' });
+  const retry = (attempts: number): Retry => ({ attempts, category: 'NotReady', nextTime: '2026-03-01T12:00:05.000Z' });
   const waits = { conditions: [condition('Ready', 'False', WAITS.reason)] };
   const waiting: Record<string, [LldapUserStatus | undefined, Retry, told: string[]]> = {
     'is silent while a resource waits for others for the first seconds, as all of a tree do that is applied at once': [
@@ -91,7 +91,7 @@ describe('shared/engine/kube-events', () => {
   for (const [name, [status, next, told]] of Object.entries(waiting)) {
     it(name, async () => {
       const { events, io } = world();
-      await announce(io, user(status && { status }), WAITS, next);
+      await emitReadyEvent(io, user(status && { status }), WAITS, next);
       assert.deepEqual(
         events.map((e) => `${e.type} ${e.reason}`),
         told,
@@ -101,7 +101,7 @@ describe('shared/engine/kube-events', () => {
 
   it('is never a reason to fail: an Event that cannot be written is logged', async () => {
     const { lines, io } = world(new KubeError(403, 'events is forbidden', 'Forbidden'));
-    await announce(io, user(), GOOD);
+    await emitReadyEvent(io, user(), GOOD);
     assert.equal(lines.length, 1);
     assert.match(lines[0] ?? '', /"level":"warn".*The API server answered 403 Forbidden.*"namespace":"team","name":"alice"/);
   });
@@ -131,7 +131,7 @@ describe('shared/engine/kube-events', () => {
     for (const [name, [note, written]] of Object.entries(notes)) {
       it(name, async () => {
         const { events, io } = world();
-        await announce(io, user(), { ...GOOD, message: note });
+        await emitReadyEvent(io, user(), { ...GOOD, message: note });
         assert.equal(events[0]?.note, written);
         assert.ok(Buffer.byteLength(written) <= 1024);
       });
@@ -141,7 +141,7 @@ describe('shared/engine/kube-events', () => {
   it('an Event’s name fits whatever the resource’s', async () => {
     const { events, io } = world();
     const name = `${'a'.repeat(229)}-${'b'.repeat(23)}`;
-    await announce(io, user({ metadata: { name } }), GOOD);
+    await emitReadyEvent(io, user({ metadata: { name } }), GOOD);
     assert.match(events[0]?.metadata.name ?? '', /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
     assert.ok((events[0]?.metadata.name.length ?? 0) <= 253);
   });

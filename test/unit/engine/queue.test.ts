@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { createQueue, type Hints, type Request } from '../../../shared/engine/queue.ts';
+import { createQueue, type Demand, type Request } from '../../../shared/engine/queue.ts';
 
 type Result = 'good' | 'again later';
 
 /** A queue whose passes the test ends, one by one. */
 function bench(limit = 32) {
-  const begun: { key: string; hints: Hints; end: PromiseWithResolvers<Result> }[] = [];
+  const begun: { key: string; hints: Demand; end: PromiseWithResolvers<Result> }[] = [];
   const written = new Set<string>();
-  const queue = createQueue<{ result: Result; hints: Hints }>(
+  const queue = createQueue<{ result: Result; hints: Demand }>(
     limit,
     async (key, hints) => {
       const end = Promise.withResolvers<Result>();
@@ -238,10 +238,10 @@ interface Asked extends Event {
 async function play(s: fc.Scheduler, limit: number, events: Event[], ends: fc.Stream<string>): Promise<void> {
   let time = 0;
   let calm = false;
-  const passes: { key: string; began: number; ended: number; hints: Hints; good: boolean }[] = [];
+  const passes: { key: string; began: number; ended: number; hints: Demand; good: boolean }[] = [];
   const atWork = new Set<string>();
   const asked: Asked[] = [];
-  const queue = createQueue<{ end: Result; hints: Hints }>(
+  const queue = createQueue<{ end: Result; hints: Demand }>(
     limit,
     async (key, hints) => {
       assert.ok(!atWork.has(key), 'two passes of one key at once');

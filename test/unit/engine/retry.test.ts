@@ -46,23 +46,23 @@ describe('shared/engine/retry', () => {
     assert.deepEqual(nextRetry({ category: 'NotReady', previous: undefined, now: NOW, maxMs: 300_000, random: MIDDLE }), {
       nextTime: '2026-03-01T12:00:05.000Z',
       attempts: 1,
-      reason: 'NotReady',
+      category: 'NotReady',
     });
   });
 
   it('counts on while the category stays, and starts afresh with another', () => {
-    const previous: Retry = { nextTime: '2026-03-01T12:00:00.000Z', attempts: 4, reason: 'Unavailable' };
+    const previous: Retry = { nextTime: '2026-03-01T12:00:00.000Z', attempts: 4, category: 'Unavailable' };
     const next = (category: Category) => nextRetry({ category, previous, now: NOW, maxMs: 300_000, random: MIDDLE });
-    assert.deepEqual(next('Unavailable'), { nextTime: '2026-03-01T12:05:00.000Z', attempts: 5, reason: 'Unavailable' });
-    assert.deepEqual(next('Taken'), { nextTime: '2026-03-01T12:00:05.000Z', attempts: 1, reason: 'Taken' });
+    assert.deepEqual(next('Unavailable'), { nextTime: '2026-03-01T12:05:00.000Z', attempts: 5, category: 'Unavailable' });
+    assert.deepEqual(next('Taken'), { nextTime: '2026-03-01T12:00:05.000Z', attempts: 1, category: 'Taken' });
   });
 
   it('counts on after an attempt whose event the broker did not take', () => {
-    const previous: Retry = { attempts: 2, reason: 'Unavailable' };
+    const previous: Retry = { attempts: 2, category: 'Unavailable' };
     assert.deepEqual(nextRetry({ category: 'Unavailable', previous, now: NOW, maxMs: 300_000, random: MIDDLE }), {
       nextTime: '2026-03-01T12:00:30.000Z',
       attempts: 3,
-      reason: 'Unavailable',
+      category: 'Unavailable',
     });
   });
 
@@ -80,7 +80,7 @@ describe('shared/engine/retry', () => {
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         fc.integer({ min: 1, max: 300 }).map((s) => s * 1000),
         (category, before, random, maxMs) => {
-          const previous = before === 0 ? undefined : { attempts: before, reason: category };
+          const previous = before === 0 ? undefined : { attempts: before, category: category };
           const next = nextRetry({ category, previous, now: NOW, maxMs, random });
           assert.ok(next);
           const delay = Math.min(delayOf(category, before + 1) ?? Number.NaN, maxMs);
@@ -96,7 +96,7 @@ describe('shared/engine/retry', () => {
   it('never waits longer than a request can be held', () => {
     const next = nextRetry({
       category: 'Unavailable',
-      previous: { attempts: 9, reason: 'Unavailable' },
+      previous: { attempts: 9, category: 'Unavailable' },
       now: NOW,
       maxMs: 300_000,
       random: 1 - 2 ** -53,

@@ -59,7 +59,7 @@ describe('the session with lldap', () => {
   const logOut = () => fetch(`${lldap.url}/auth/logout`, { headers: { 'refresh-token': `nonsense+${lldap.admin.username}` } });
 
   it('makes one login for fifty calls at once, over no more connections than allowed', async () => {
-    const client = connect({ maxCalls: 4 });
+    const client = connect({ maxConcurrentRequests: 4 });
     await Promise.all(Array.from({ length: 50 }, () => client.user('admin')));
     assert.deepEqual([await count('login'), await count('refresh'), await count('user', 'graphql')], [1, 0, 50]);
     assert.ok((await lldap.sockets()).http <= 4);

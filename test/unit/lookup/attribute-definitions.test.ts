@@ -66,17 +66,17 @@ describe('shared/lookup/attribute-definitions', () => {
   const waiting = [
     'NotReady',
     'DependencyNotReady',
-    'The LldapAttributeSchema team/shoe-size, which declares the attribute Shoe-Size, is not Ready; its own status says why.',
+    'The LldapAttributeSchema team/shoe-size, which declares the attribute Shoe-Size, is not Ready. See its status for the reason.',
   ];
   const deleting = (by: string) => [
     'NotReady',
     'DependencyNotReady',
-    `The LldapAttributeSchema ${by}/shoe-size is being deleted, and the attribute Shoe-Size with it; remove Shoe-Size from spec.attributes, or keep it by another LldapAttributeSchema that declares it.`,
+    `The LldapAttributeSchema ${by}/shoe-size is being deleted, and the attribute Shoe-Size with it. Remove Shoe-Size from spec.attributes, or create another LldapAttributeSchema for it.`,
   ];
   const undefinedFor = (who: string) => [
     'NotReady',
     'DependencyNotReady',
-    `The attribute Shoe-Size is not defined for ${who}: create an LldapAttributeSchema for it, or correct spec.attributes.`,
+    `lldap has no attribute Shoe-Size for ${who}. Create an LldapAttributeSchema for it, or correct spec.attributes.`,
   ];
   const inLldap = { 'shoe-size': definition() };
   const going = (example: Parameters<typeof schema>[0] = {}) =>

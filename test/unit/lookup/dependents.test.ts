@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { BrokerError } from '../../../shared/events/broker.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
 import type { LldapMembership, LldapUser } from '../../../shared/kube/resources.ts';
-import { contenders, joinedBy, targetOf, usersOf, wake } from '../../../shared/lookup/dependents.ts';
+import {
+  enqueueDependents,
+  membershipsNaming,
+  resourcesClaiming,
+  resourcesNamingAttribute,
+  targetOf,
+} from '../../../shared/lookup/dependents.ts';
 import type { Io } from '../../../shared/lookup/io.ts';
 import { isReady } from '../../../shared/rules/predicates.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
@@ -18,7 +24,7 @@ function bench({ memberships = [], users = [], post }: { memberships?: LldapMemb
         asked.push([kind, fields]);
         return memberships;
       },
-      declaring: async (kind: string, name: string) => {
+      claiming: async (kind: string, name: string) => {
         asked.push([kind, name]);
         return users;
       },
@@ -47,10 +53,10 @@ describe('shared/lookup/dependents', () => {
     const { io, asked } = bench({
       memberships: [membership({ status: waiting }), membership({ metadata: { name: 'done' }, status: ready })],
     });
-    assert.deepEqual(await joinedBy(io, { userKey: 'alice' }, (m) => !isReady(m)), [
+    assert.deepEqual(await membershipsNaming(io, { userKey: 'alice' }, (m) => !isReady(m)), [
       { kind: 'LldapMembership', namespace: 'team', name: 'alice-crew' },
     ]);
-    await joinedBy(io, { groupKey: 'crew' }, () => true);
+    await membershipsNaming(io, { groupKey: 'crew' }, () => true);
     assert.deepEqual(asked, [
       ['LldapMembership', { 'status.userKey': 'alice' }],
       ['LldapMembership', { 'status.groupKey': 'crew' }],
@@ -62,7 +68,7 @@ describe('shared/lookup/dependents', () => {
     const others = [user({ metadata: { name: 'al' }, status: waiting }), user({ metadata: { name: 'ally' }, status: ready })];
     const { io, asked } = bench({ users: [self, ...others] });
     assert.deepEqual(
-      (await contenders(io, self, 'alice')).map(({ name }) => name),
+      (await resourcesClaiming(io, self, 'alice')).map(({ name }) => name),
       ['al', 'ally'],
     );
     assert.deepEqual(asked, [['LldapUser', 'alice']]);
@@ -73,7 +79,7 @@ describe('shared/lookup/dependents', () => {
       user({ metadata: { name }, spec: { attributes: attributes.map((a) => ({ name: a, value: [] })) } });
     const { io } = bench({ users: [user(), naming('one', 'Shoe-Size'), naming('two', 'nick', 'shoe-size'), naming('three', 'shoe')] });
     assert.deepEqual(
-      (await usersOf(io, 'LldapUser', 'shoe-size')).map(({ metadata }) => metadata.name),
+      (await resourcesNamingAttribute(io, 'LldapUser', 'shoe-size')).map(({ metadata }) => metadata.name),
       ['one', 'two'],
     );
   });
@@ -83,20 +89,20 @@ describe('shared/lookup/dependents', () => {
 
     it('posts an event for each', async () => {
       const { io, posted } = bench();
-      await wake(io, async () => targets);
+      await enqueueDependents(io, async () => targets);
       assert.deepEqual(posted, ['alice', 'bob']);
     });
 
     it('that the broker does not take is no failure of the one that wakes: retries and the sweep cover it', async () => {
       const { io, posted, lines } = bench({ post: new BrokerError('The broker answered 503.') });
-      await wake(io, async () => targets);
+      await enqueueDependents(io, async () => targets);
       assert.deepEqual(posted, ['alice']);
-      assert.match(lines.join(''), /"level":"warn","message":"dependents could not be woken","reason":"The broker answered 503\."/);
+      assert.match(lines.join(''), /"level":"warn","message":"failed to enqueue dependents","reason":"The broker answered 503\."/);
     });
 
     it('that cannot be found is none either', async () => {
       const { io, lines } = bench();
-      await wake(io, async () => {
+      await enqueueDependents(io, async () => {
         throw new KubeError(403, 'lldapmemberships is forbidden', 'Forbidden');
       });
       assert.match(lines.join(''), /"reason":"The API server answered 403 Forbidden"/);
@@ -107,7 +113,7 @@ describe('shared/lookup/dependents', () => {
       const find = async () => {
         throw new TypeError('unforeseen');
       };
-      await assert.rejects(wake(io, find), { message: 'unforeseen' });
+      await assert.rejects(enqueueDependents(io, find), { message: 'unforeseen' });
     });
   });
 });

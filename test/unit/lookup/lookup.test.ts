@@ -7,7 +7,7 @@ import { createLookup, type Lookup } from '../../../shared/lookup/lookup.ts';
 import { findOwner } from '../../../shared/lookup/owner.ts';
 import type { Mark } from '../../../shared/rules/owner-mark.ts';
 import type { Owner } from '../../../shared/rules/ownership.ts';
-import { declares } from '../../../shared/rules/predicates.ts';
+import { claimsName } from '../../../shared/rules/predicates.ts';
 import { condition, group, INSTANCE, READY, schema, user } from '../support/examples.ts';
 
 const UUID = 'uuid-alice';
@@ -215,7 +215,7 @@ describe('shared/lookup/lookup', () => {
     };
     for (const reason of ['Conflict', 'NotOurs', 'Forbidden', 'Protected'])
       cases[`not if it does not get it: ${reason}`] = [group({ status: withReason(reason) }), false];
-    for (const [name, [resource, is]] of Object.entries(cases)) it(name, () => assert.equal(declares(resource), is));
+    for (const [name, [resource, is]] of Object.entries(cases)) it(name, () => assert.equal(claimsName(resource), is));
   });
 
   describe('other resources', () => {
@@ -237,7 +237,7 @@ describe('shared/lookup/lookup', () => {
     it('that declare a name are asked for by what their statuses say, and must still declare it', async () => {
       const [still, no] = [a('team/alice', { username: 'Alice' }), a('team/bob', { username: 'bob' })];
       const { asked, lookup } = bench([still, no]);
-      assert.deepEqual(await lookup.declaring('LldapUser', 'alice'), [still]);
+      assert.deepEqual(await lookup.claiming('LldapUser', 'alice'), [still]);
       assert.deepEqual(asked, [['LldapUser', { labels, fields: { 'status.nameKey': 'alice' } }]]);
     });
 

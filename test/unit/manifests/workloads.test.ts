@@ -12,11 +12,11 @@ const SETTINGS = [
   'LLDAP_CA',
   'LLDAP_INSTANCE',
   'LLDAP_LDAP_URL',
-  'LLDAP_MAX_CALLS',
+  'LLDAP_MAX_CONCURRENT_REQUESTS',
   'LLDAP_URL',
   'LOG_LEVEL',
-  'MAX_HELD',
-  'MAX_PASSES',
+  'MAX_CONCURRENT_RECONCILES',
+  'MAX_DELAYED_RETRIES',
   'NAMESPACES',
   'PASSWORD_MIN_LENGTH',
   'PRIVILEGED_NAMESPACES',
@@ -70,7 +70,7 @@ describe('The manifests run functions and Jobs', function () {
       const target = Number(spec?.template?.metadata?.annotations?.['autoscaling.knative.dev/target']);
       assert.equal(spec?.template?.spec?.containerConcurrency, 0);
       // The autoscaler aims at 70 % of it.
-      assert.ok(target * 0.7 > Number(typed.config.MAX_HELD));
+      assert.ok(target * 0.7 > Number(typed.config.MAX_DELAYED_RETRIES));
     }
   });
 

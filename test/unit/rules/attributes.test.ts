@@ -157,48 +157,48 @@ describe('shared/rules/attributes', () => {
     const cases: Record<string, [AttributeValue[], [string, string]]> = {
       'for an attribute that lldap keeps itself': [
         [{ name: 'uuid', value: ['1'] }],
-        ['ReadOnlyAttribute', 'spec.attributes: lldap keeps the attribute uuid itself; remove it from the spec.'],
+        ['ReadOnlyAttribute', 'spec.attributes: lldap maintains the attribute uuid itself. Remove it from the spec.'],
       ],
       'for several values of what is no list': [
         [{ name: 'Nick', value: ['a', 'b'] }],
         [
           'InvalidValue',
-          'spec.attributes: Nick has 2 values but its definition is no list; give one value, or define it with isList: true.',
+          'spec.attributes: Nick has 2 values, but its definition is not a list. Give one value, or define the attribute with isList: true.',
         ],
       ],
       'for what is no number': [
         [{ name: 'shoe-size', value: ['large'] }],
         [
           'InvalidValue',
-          'spec.attributes: shoe-size is "large", which is not a whole number from -9223372036854775808 to 9223372036854775807, in digits; correct the value.',
+          'spec.attributes: shoe-size is "large", which is not a whole number from -9223372036854775808 to 9223372036854775807, in digits. Correct the value.',
         ],
       ],
       'for the one wrong value of a list': [
         [{ name: 'scores', value: ['1', 'two', '3'] }],
         [
           'InvalidValue',
-          'spec.attributes: scores is "two", which is not a whole number from -9223372036854775808 to 9223372036854775807, in digits; correct the value.',
+          'spec.attributes: scores is "two", which is not a whole number from -9223372036854775808 to 9223372036854775807, in digits. Correct the value.',
         ],
       ],
       'for an empty value among others': [
         [{ name: 'scores', value: ['1', ''] }],
         [
           'InvalidValue',
-          'spec.attributes: scores is "", which is not a whole number from -9223372036854775808 to 9223372036854775807, in digits; correct the value.',
+          'spec.attributes: scores is "", which is not a whole number from -9223372036854775808 to 9223372036854775807, in digits. Correct the value.',
         ],
       ],
       'for what is no time': [
         [{ name: 'born', value: ['2024-01-02'] }],
         [
           'InvalidValue',
-          'spec.attributes: born is "2024-01-02", which is not a time in the years 0000 to 9999 (UTC) with its zone, like 2026-01-31T12:00:00Z; correct the value.',
+          'spec.attributes: born is "2024-01-02", which is not a time in the years 0000 to 9999 (UTC) with its zone, like 2026-01-31T12:00:00Z. Correct the value.',
         ],
       ],
       'for what is no picture, of which it shows the start': [
         [{ name: 'face', value: ['x'.repeat(100)] }],
         [
           'InvalidValue',
-          `spec.attributes: face is "${'x'.repeat(60)}…", which is not a JPEG picture in base64 with its padding and without line breaks; correct the value.`,
+          `spec.attributes: face is "${'x'.repeat(60)}…", which is not a JPEG picture in base64 with its padding and without line breaks. Correct the value.`,
         ],
       ],
       'for the first wrong attribute of several': [
@@ -207,7 +207,7 @@ describe('shared/rules/attributes', () => {
           { name: 'uuid', value: ['1'] },
           { name: 'born', value: ['x'] },
         ],
-        ['ReadOnlyAttribute', 'spec.attributes: lldap keeps the attribute uuid itself; remove it from the spec.'],
+        ['ReadOnlyAttribute', 'spec.attributes: lldap maintains the attribute uuid itself. Remove it from the spec.'],
       ],
     };
     for (const [name, [desired, [reason, message]]] of Object.entries(cases)) {

@@ -21,17 +21,16 @@ describe('shared/rules/failure', () => {
       assert.deepEqual([failure.category, failure.reason], decision);
       assert.match(
         failure.message,
-        kind === 'undefinedAttribute' ? /lldap has no attribute shoe-size; create an LldapAttributeSchema/ : /lldap says so/i,
+        kind === 'undefinedAttribute' ? /lldap has no attribute shoe-size\. Create an LldapAttributeSchema for it/ : /lldap says so/i,
       );
     });
   }
 
   const remedies: Partial<Record<LldapErrorKind, RegExp>> = {
-    unavailable:
-      /tried again by itself; see that lldap runs, and that LLDAP_URL and LLDAP_LDAP_URL in the ConfigMap lldap-operator are right\.$/,
-    notFound: /^What this pass had just read is gone from lldap, or was never there \(x\); it is tried again by itself\.$/,
-    unauthenticated: /correct the Secret lldap-operator-credentials/,
-    unauthorized: /add it to lldap_admin/,
+    unavailable: /Check that lldap runs, and LLDAP_URL and LLDAP_LDAP_URL in the ConfigMap lldap-operator\.$/,
+    notFound: /^An object that the operator had just read no longer exists in lldap \(x\)\. The operator retries\.$/,
+    unauthenticated: /Correct the Secret lldap-operator-credentials/,
+    unauthorized: /Add it to lldap_admin/,
   };
   for (const [kind, remedy] of Object.entries(remedies)) {
     it(`${kind} says what an administrator can do`, () =>
@@ -41,9 +40,9 @@ describe('shared/rules/failure', () => {
   it('a refusal names the attribute where lldap does, and says to correct it', () => {
     assert.equal(
       toFailure(new LldapError('refused', 'too large', 'avatar')).message,
-      'lldap refused the attribute avatar: too large; correct it.',
+      'lldap refused the attribute avatar: too large. Correct it.',
     );
-    assert.equal(toFailure(new LldapError('refused', 'too large')).message, 'lldap refused a value: too large; correct it.');
+    assert.equal(toFailure(new LldapError('refused', 'too large')).message, 'lldap refused a value: too large. Correct it.');
   });
 
   it('a decision that was made stays', () => {
@@ -59,11 +58,7 @@ describe('shared/rules/failure', () => {
     'no error at all': 'secret-value',
   })) {
     it(`${name} that nobody foresaw is a bug, and nothing of it reaches a status`, () => {
-      assert.deepEqual(told(toFailure(error)), [
-        'Bug',
-        'InternalError',
-        'The operator met an error that it does not know; its log has the details. It will try again.',
-      ]);
+      assert.deepEqual(told(toFailure(error)), ['Bug', 'InternalError', "Unexpected error; see the operator's log. The operator retries."]);
     });
   }
 });

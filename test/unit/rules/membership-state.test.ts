@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Joined, LldapGroupStatus, LldapUserStatus } from '../../../shared/kube/resources.ts';
-import { isJoinedStale, type Parties } from '../../../shared/rules/membership-state.ts';
+import { isMembershipStale, type NamedResources } from '../../../shared/rules/membership-state.ts';
 import { condition, group, membership, READY, user } from '../support/examples.ts';
 
 const JOINED: Joined = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' };
@@ -11,7 +11,7 @@ const aGroup = (status: LldapGroupStatus = {}, displayName = 'Crew') =>
 const failing = (reason: string) => [condition('Ready', 'False', reason)];
 
 describe('shared/rules/membership-state', () => {
-  const cases: Record<string, [Partial<Parties>, stale: boolean]> = {
+  const cases: Record<string, [Partial<NamedResources>, stale: boolean]> = {
     'is as the names mean it where both record what was joined': [
       { users: [aUser()], groups: [aGroup()], joinedGroups: [aGroup()] },
       false,
@@ -50,7 +50,7 @@ describe('shared/rules/membership-state', () => {
   const asFound = membership({ status: { joined: { ...JOINED, declared: [] } } });
   const userDeclared = membership({ status: { joined: { ...JOINED, declared: ['User'] } } });
   const leaving = { metadata: { deletionTimestamp: '2026-03-01T11:00:00Z' } };
-  const declared: Record<string, [typeof joined, Partial<Parties>, stale: boolean]> = {
+  const declared: Record<string, [typeof joined, Partial<NamedResources>, stale: boolean]> = {
     'through resources is over when none declares the user any more': [asDeclared, { groups: [aGroup()] }, true],
     'through resources is over when none declares the group any more': [asDeclared, { users: [aUser()] }, true],
     'through resources is over when the one that is left does not get the name': [
@@ -92,19 +92,19 @@ describe('shared/rules/membership-state', () => {
   };
   for (const [name, [self, parties, stale]] of Object.entries(declared)) {
     it(`what was joined ${name}`, () => {
-      assert.equal(isJoinedStale(self, { users: [], groups: [], joinedGroups: [], ...parties }), stale);
+      assert.equal(isMembershipStale(self, { users: [], groups: [], joinedGroups: [], ...parties }), stale);
     });
   }
 
   for (const [name, [parties, stale]] of Object.entries(cases)) {
     it(`what was joined ${name}`, () => {
-      assert.equal(isJoinedStale(joined, { users: [], groups: [], joinedGroups: [], ...parties }), stale);
+      assert.equal(isMembershipStale(joined, { users: [], groups: [], joinedGroups: [], ...parties }), stale);
     });
   }
 
   it('a membership that records nothing has to be looked at', () => {
-    const none: Parties = { users: [], groups: [], joinedGroups: [] };
-    assert.equal(isJoinedStale(membership(), none), true);
-    assert.equal(isJoinedStale(membership({ status: {} }), none), true);
+    const none: NamedResources = { users: [], groups: [], joinedGroups: [] };
+    assert.equal(isMembershipStale(membership(), none), true);
+    assert.equal(isMembershipStale(membership({ status: {} }), none), true);
   });
 });

@@ -1,31 +1,33 @@
 import assert from 'node:assert/strict';
 import { Failure } from '../../../shared/rules/failure.ts';
-import { type Owner, refusePrivilegedAccount, standing } from '../../../shared/rules/ownership.ts';
+import { authorize, type Owner, refusePrivilegedAccount } from '../../../shared/rules/ownership.ts';
 import { isPrivileged } from '../../../shared/rules/policy.ts';
 import { account, groupAccount, policy, told } from '../support/examples.ts';
 
 type Act = { origin: 'created' | 'adopted'; marked: boolean };
 type Refusal = [category: string, reason: string, message: string];
 
-const CONFLICT: Refusal = [
+const BELONGS = 'The user alice in lldap belongs to the LldapUser other/alice. Use another name, or delete one of the two resources.';
+const CONFLICT: Refusal = ['Taken', 'Conflict', `${BELONGS} Only a resource in a privileged namespace can adopt the object as it is.`];
+const HANDED_OVER: Refusal = [
   'Taken',
   'Conflict',
-  'The user alice in lldap belongs to the LldapUser other/alice; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.',
+  `${BELONGS} To hand the object over to this resource, set deletionPolicy: Retain on other/alice before you delete it.`,
 ];
 const FOREIGN: Refusal = [
   'Invalid',
   'NotOurs',
-  'The user alice in lldap belongs to the operator installation of instance "second"; use another name.',
+  'The user alice in lldap belongs to the operator installation of instance "second". Use another name.',
 ];
 const NOBODYS: Refusal = [
   'Invalid',
   'NotOurs',
-  'The user alice is in lldap already and no resource made it; to take it over, declare it in a privileged namespace, or use another name.',
+  'The user alice already exists in lldap and no resource owns it. Declare it in a privileged namespace to adopt it, or use another name.',
 ];
 const LEFT_BEHIND: Refusal = [
   'Invalid',
   'NotOurs',
-  'The user alice was left in lldap by a resource of the namespace other; to take it over, declare it there or in a privileged namespace, or use another name.',
+  'A deleted resource of the namespace other left the user alice in lldap. Declare it there or in a privileged namespace to adopt it, or use another name.',
 ];
 
 describe('shared/rules/ownership', () => {
@@ -83,14 +85,21 @@ describe('shared/rules/ownership', () => {
       ],
     };
     for (const [name, [owner, namespace, adoption, act]] of Object.entries(cases)) {
-      it(name, () => assert.deepEqual(standing(owner, 'user alice', namespace, 'LldapUser', policy({ adoption })), act));
+      it(name, () => assert.deepEqual(authorize(owner, 'user alice', namespace, 'LldapUser', policy({ adoption })), act));
     }
   });
 
   describe('a resource may not touch an object', () => {
     const cases: Record<string, [Owner, namespace: string, adoption: 'privileged' | 'all', Refusal]> = {
       'of another resource, but waits for it': [{ who: 'other', ref: 'other/alice' }, 'team', 'privileged', CONFLICT],
-      'of another resource, not even from a privileged namespace': [{ who: 'other', ref: 'other/alice' }, 'admins', 'all', CONFLICT],
+      'of another resource, not even from a privileged namespace': [
+        { who: 'other', ref: 'other/alice' },
+        'admins',
+        'privileged',
+        HANDED_OVER,
+      ],
+      'of another resource, where all may adopt': [{ who: 'other', ref: 'other/alice' }, 'team', 'all', HANDED_OVER],
+      'of another resource in its own namespace': [{ who: 'other', ref: 'other/alice' }, 'other', 'privileged', HANDED_OVER],
       'of another installation': [{ who: 'foreign', instance: 'second' }, 'team', 'privileged', FOREIGN],
       'of another installation, not even from a privileged namespace where all may adopt': [
         { who: 'foreign', instance: 'second' },
@@ -108,7 +117,7 @@ describe('shared/rules/ownership', () => {
     };
     for (const [name, [owner, namespace, adoption, refusal]] of Object.entries(cases)) {
       it(name, () => {
-        const stand = standing(owner, 'user alice', namespace, 'LldapUser', policy({ adoption }));
+        const stand = authorize(owner, 'user alice', namespace, 'LldapUser', policy({ adoption }));
         assert.ok(stand instanceof Failure);
         assert.deepEqual(told(stand), refusal);
       });
@@ -122,7 +131,7 @@ describe('shared/rules/ownership', () => {
       assert.deepEqual(told(refusePrivilegedAccount(admin, 'team', policy())), [
         'Invalid',
         'Forbidden',
-        'The user alice is a member of lldap_admin, so only a resource in a privileged namespace may change it; move this resource there, or remove the user from the group.',
+        'The user alice is a member of lldap_admin, so only a resource in a privileged namespace may change it. Move this resource there, or remove the user from the group.',
       ]);
     });
 

@@ -40,7 +40,7 @@ describe('shared/rules/password', () => {
             assert.deepEqual(told(error as never), [
               'NotReady',
               'PasswordKeyMissing',
-              "The operator's Secret lldap-operator-password-key holds no key of 32 bytes; startup creates the Secret where there is none.",
+              "The operator's Secret lldap-operator-password-key is missing or holds no key of 32 bytes. The startup function creates a missing one. Delete one without a key.",
             ]);
             return true;
           },
@@ -116,34 +116,38 @@ describe('shared/rules/password', () => {
       });
     }
 
+    const LABEL_HINT =
+      'With the label lldap-operator.lukidoescode.com/lldap-instance: main, the operator notices changes of the Secret at once.';
+    it('that is refused needs no hint at the label where the Secret has it', () => {
+      const state = passwordFrom(secret({ password: '' }, WATCHED), REF, RULES);
+      assert.ok(state instanceof Failure);
+      assert.deepEqual(told(state), tooShort);
+    });
+
     const noKey: [string, string, string] = [
       'NotReady',
       'SecretKeyMissing',
-      'The Secret alice in the namespace team has no key password; add it, or correct spec.passwordSecretRef.key.',
+      'The Secret alice in the namespace team has no key password. Add it, or correct spec.passwordSecretRef.key.',
     ];
     const tooShort: [string, string, string] = [
       'Invalid',
       'PasswordTooShort',
-      'The password in the Secret alice, key password, has fewer than 8 characters; use a longer one.',
+      'The password in the Secret alice, key password, has fewer than 8 characters. Use a longer one.',
     ];
     const noText: [string, string, string] = [
       'Invalid',
       'InvalidValue',
-      'The password in the Secret alice, key password, is not UTF-8 text; use one that is.',
+      'The password in the Secret alice, key password, is not UTF-8 text. Use one that is.',
     ];
     const tooLong: [string, string, string] = [
       'Invalid',
       'InvalidValue',
-      'The password in the Secret alice, key password, is longer than 10000 bytes; use a shorter one.',
+      'The password in the Secret alice, key password, is longer than 10000 bytes. Use a shorter one.',
     ];
     const cases: Record<string, [Secret | undefined, [string, string, string]]> = {
       'is waited for while its Secret does not exist': [
         undefined,
-        [
-          'NotReady',
-          'SecretNotFound',
-          'The Secret alice does not exist in the namespace team; create it there with the key password, and with the label lldap-operator.lukidoescode.com/lldap-instance: main so that it is noticed at once.',
-        ],
+        ['NotReady', 'SecretNotFound', 'The Secret alice does not exist in the namespace team. Create it with the key password.'],
       ],
       'is waited for while its Secret is empty': [secret(), noKey],
       'is waited for while its Secret lacks the key': [secret({ other: base64('12345678') }), noKey],
@@ -158,7 +162,8 @@ describe('shared/rules/password', () => {
       it(name, () => {
         const state = passwordFrom(from, REF, RULES);
         assert.ok(state instanceof Failure);
-        assert.deepEqual(told(state), failure);
+        const [category, reason, message] = failure;
+        assert.deepEqual(told(state), [category, reason, `${message} ${LABEL_HINT}`]);
       });
     }
 

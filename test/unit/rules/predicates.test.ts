@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { FINALIZER, REQUESTED_AT } from '../../../shared/constants.ts';
 import type { Condition, Retry } from '../../../shared/kube/resources.ts';
-import { currentRetry, hasFinalizer, isSettled, notReadyReason, unhandledToken, waitsForRetry } from '../../../shared/rules/predicates.ts';
+import { currentRetry, hasFinalizer, isSteady, notReadyReason, unhandledToken, waitsForRetry } from '../../../shared/rules/predicates.ts';
 import { condition, READY, user } from '../support/examples.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
@@ -30,7 +30,7 @@ describe('shared/rules/predicates', () => {
         true,
       ],
     };
-    for (const [name, [example, is]] of Object.entries(cases)) it(name, () => assert.equal(isSettled(user(example)), is));
+    for (const [name, [example, is]] of Object.entries(cases)) it(name, () => assert.equal(isSteady(user(example)), is));
   });
 
   it('a resource without finalizers has none of ours', () => {
@@ -60,7 +60,7 @@ describe('shared/rules/predicates', () => {
 
   describe('a retry that is due later is waited for', () => {
     const next = '2026-03-01T12:05:00.000Z';
-    const retry: Retry = { nextTime: next, attempts: 2, reason: 'Unavailable' };
+    const retry: Retry = { nextTime: next, attempts: 2, category: 'Unavailable' };
     const none = { full: false, notBefore: new Set<string>() };
     const cases: Record<string, [Retry | undefined, observed: number, typeof none, waits: boolean]> = {
       'by the echo of a status write': [retry, 1, none, true],
@@ -74,7 +74,7 @@ describe('shared/rules/predicates', () => {
       'not by a full reconcile': [retry, 1, { full: true, notBefore: new Set<string>() }, false],
       'not by a new generation': [retry, 0, none, false],
       'not when its time has come': [{ ...retry, nextTime: '2026-03-01T12:00:00.000Z' }, 1, none, false],
-      'not when its event was never taken': [{ attempts: 2, reason: 'Unavailable' }, 1, none, false],
+      'not when its event was never taken': [{ attempts: 2, category: 'Unavailable' }, 1, none, false],
       'not when there is none': [undefined, 1, none, false],
       'not when its time is no time': [{ ...retry, nextTime: 'tomorrow' }, 1, none, false],
     };

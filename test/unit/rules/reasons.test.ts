@@ -17,7 +17,7 @@ const USES = [
   /\breason: '(\w+)'/g,
   /\b(?:invalid|notReady|taken)\(\s*'(\w+)'/g,
   /\bnew Failure\(\s*'\w+',\s*'(\w+)'/g,
-  /\bNOT_DECLARING = new Set\(\[([^\]]*)\]\)/g,
+  /\bHOPELESS_REASONS = new Set\(\[([^\]]*)\]\)/g,
 ];
 
 function used(text: string): string[] {

@@ -29,7 +29,11 @@ describe('the bundle, wrongly started,', () => {
         { BROKER_URL: '' },
         'BROKER_URL is not set: give an address that starts with http:// or https://.',
       ],
-      'a number is none': ['group', { MAX_PASSES: 'many' }, 'MAX_PASSES is "many": it must be a whole number from 1 to 1000.'],
+      'a number is none': [
+        'group',
+        { MAX_CONCURRENT_RECONCILES: 'many' },
+        'MAX_CONCURRENT_RECONCILES is "many": it must be a whole number from 1 to 1000.',
+      ],
       'a choice is none': ['membership', { ADOPTION: 'some' }, 'ADOPTION is "some": it must be one of privileged, all.'],
       'the credentials are not mounted': [
         'user',

@@ -30,8 +30,8 @@ describe('shared/service/server, about', () => {
     });
 
     it('of representation is JSON, with success or failure', async () => {
-      const ok = await answering({ status: 200, body: { result: 'settled' } });
-      assert.deepEqual(text(await send(ok.port)), [200, '{"result":"settled"}']);
+      const ok = await answering({ status: 200, body: { result: 'reconciled' } });
+      assert.deepEqual(text(await send(ok.port)), [200, '{"result":"reconciled"}']);
       const bad = await answering({ status: 503, message: 'no', body: { result: 'unwritten' } });
       assert.deepEqual(text(await send(bad.port)), [503, '{"result":"unwritten"}']);
     });

@@ -12,7 +12,7 @@ const input = (resource: LldapAttributeSchema, created = false) => ({
 
 function refusal(spec: Partial<LldapAttributeSchemaSpec>, found: Partial<AttributeDefinition>) {
   const made = plan(input(schema({ spec })), { definition: definition(found) });
-  return 'refused' in made ? told(made.refused) : undefined;
+  return 'rejected' in made ? told(made.rejected) : undefined;
 }
 
 describe('functions/attribute-schema/plan', () => {
@@ -34,7 +34,7 @@ describe('functions/attribute-schema/plan', () => {
   });
 
   describe('another one is never changed, since all values would be lost:', () => {
-    const tail = "and definitions cannot be edited; use another name, or a resource with lldap's definition.";
+    const tail = "and cannot edit definitions. Use another name, or declare lldap's definition.";
     const cases: Record<string, [Partial<LldapAttributeSchemaSpec>, Partial<AttributeDefinition>, string]> = {
       'another type': [{}, { type: 'String' }, 'attributeType String, not Integer'],
       'a list': [{}, { isList: true }, 'isList true, not false'],
@@ -61,7 +61,7 @@ describe('functions/attribute-schema/plan', () => {
       assert.deepEqual(refusal({ attributeName: 'Avatar' }, { name: 'avatar', isHardcoded: true }), [
         'Invalid',
         'Protected',
-        'spec.attributeName: avatar is built into lldap; choose another name.',
+        'spec.attributeName: avatar is built into lldap. Choose another name.',
       ]);
     });
   });
@@ -81,11 +81,11 @@ describe('functions/attribute-schema/plan', () => {
         found,
         false,
       ],
-      'stays if another resource declares it': [schema(), true, { ...found, alsoDeclared: true }, false],
+      'stays if another resource declares it': [schema(), true, { ...found, isAlsoDeclared: true }, false],
       'stays if another resource declares it and one uses it': [
         schema(),
         true,
-        { ...found, alsoDeclared: true, usedBy: 'The LldapUser team/alice' },
+        { ...found, isAlsoDeclared: true, usedBy: 'The LldapUser team/alice' },
         false,
       ],
       'stays if somebody made another one of it': [schema(), true, { definition: definition({ type: 'String' }) }, false],
@@ -102,14 +102,14 @@ describe('functions/attribute-schema/plan', () => {
         ...found,
         usedBy: 'The LldapUser team/alice',
       });
-      assert.ok('unmet' in made && made.unmet);
+      assert.ok('blockedBy' in made && made.blockedBy);
       assert.deepEqual(made.steps, []);
       assert.deepEqual(
-        [made.unmet.category, made.unmet.reason, made.unmet.message],
+        [made.blockedBy.category, made.blockedBy.reason, made.blockedBy.message],
         [
           'NotReady',
           'AttributeInUse',
-          "The LldapUser team/alice uses the attribute shoe-size; remove it from that resource's spec.attributes first.",
+          "The LldapUser team/alice uses the attribute shoe-size. Remove it from that resource's spec.attributes first.",
         ],
       );
     });

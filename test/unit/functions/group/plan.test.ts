@@ -3,7 +3,7 @@ import { builtIn, type Observed, plan, planDeletion, type Step } from '../../../
 import { VIRTUAL_LABEL } from '../../../../shared/constants.ts';
 import type { LldapGroup, LldapGroupSpec } from '../../../../shared/kube/resources.ts';
 import type { GroupChange } from '../../../../shared/lldap/api.ts';
-import { isNamed } from '../../../../shared/lldap/names.ts';
+import { hasGroupName } from '../../../../shared/lldap/names.ts';
 import type { Owner } from '../../../../shared/rules/ownership.ts';
 import { definition, group, groupAccount, policy, told } from '../../support/examples.ts';
 
@@ -21,12 +21,12 @@ function planned({ resource = group(), observed = {} }: Example) {
 
 function refusal(example: Example) {
   const made = planned(example);
-  return 'refused' in made ? told(made.refused) : undefined;
+  return 'rejected' in made ? told(made.rejected) : undefined;
 }
 
 function stepsOf(example: Example): Step[] {
   const made = planned(example);
-  assert.ok('steps' in made, 'refused' in made ? made.refused.message : '');
+  assert.ok('steps' in made, 'rejected' in made ? made.rejected.message : '');
   return made.steps;
 }
 
@@ -45,7 +45,7 @@ describe('functions/group/plan', () => {
 
     it('is left alone where nothing differs, and recorded', () => {
       assert.deepEqual(planned({ observed: { group: found, owner: OURS } }), {
-        keep: { groupId: 7, uuid: 'uuid-crew', origin: 'created' },
+        statusPatch: { groupId: 7, uuid: 'uuid-crew', origin: 'created' },
         steps: [],
       });
     });
@@ -81,7 +81,7 @@ describe('functions/group/plan', () => {
       });
       const mark = { name: 'k8s-owner', value: ['v2;main;admins/crew;adopted;uid-admins-crew'] };
       assert.deepEqual(made, {
-        keep: { groupId: 7, uuid: 'uuid-crew', origin: 'adopted' },
+        statusPatch: { groupId: 7, uuid: 'uuid-crew', origin: 'adopted' },
         steps: [{ do: 'update', id: 7, name: 'Crew', change: { insertAttributes: [mark] } }],
       });
     });
@@ -94,7 +94,7 @@ describe('functions/group/plan', () => {
       assert.deepEqual(refusal({ observed: { group: found, owner: { who: 'other', ref: 'other/crew' } } }), [
         'Taken',
         'Conflict',
-        'The group Crew in lldap belongs to the LldapGroup other/crew; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.',
+        'The group Crew in lldap belongs to the LldapGroup other/crew. Use another name, or delete one of the two resources. Only a resource in a privileged namespace can adopt the object as it is.',
       ]);
     });
   });
@@ -104,7 +104,7 @@ describe('functions/group/plan', () => {
     assert.deepEqual(refusal({ observed: { group: found, owner: OURS } }), [
       'Invalid',
       'Protected',
-      'The group LLDAP_admin is built into lldap and no resource may own it; name it in LldapMemberships, and give this resource another displayName.',
+      'The group LLDAP_admin is built into lldap, and no resource may own it. Use LldapMemberships for its members, and give this resource another displayName.',
     ]);
     assert.equal(builtIn('lldap_admin').reason, 'Protected');
   });
@@ -115,7 +115,7 @@ describe('functions/group/plan', () => {
     assert.deepEqual(refusal({ resource, observed: { group: found, owner: OURS } }), [
       'Invalid',
       'Protected',
-      "This resource stands for lldap's built-in group lldap_admin and cannot stand for Crew; nothing is written to lldap, and the next run of startup sets spec.displayName back. For a group of your own, create another LldapGroup.",
+      "This resource represents lldap's built-in group lldap_admin and cannot represent Crew. Nothing is written to lldap, and the next run of startup restores spec.displayName. Create another LldapGroup for a group of your own.",
     ]);
   });
 
@@ -127,7 +127,7 @@ describe('functions/group/plan', () => {
       assert.deepEqual(refusal({ observed }), [
         'Taken',
         'NameTaken',
-        'spec.displayName: the name Crew belongs to another group in lldap (LldapGroup other/crew); use another name or free it there. To swap two names, give one of the groups a third one first.',
+        'spec.displayName: another group in lldap has the name Crew (LldapGroup other/crew). Use another name, or rename that group. To swap two names, give one of the groups a third name first.',
       ]);
     });
 
@@ -138,8 +138,8 @@ describe('functions/group/plan', () => {
   });
 
   it('names are the same whatever their case, as lldap has it', () => {
-    assert.equal(isNamed({ displayName: 'TEAM Ä' }, 'team ä'), true);
-    assert.equal(isNamed({ displayName: 'team a' }, 'team ä'), false);
+    assert.equal(hasGroupName({ displayName: 'TEAM Ä' }, 'team ä'), true);
+    assert.equal(hasGroupName({ displayName: 'team a' }, 'team ä'), false);
   });
 
   describe('a group whose resource is deleted', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { claimants, type Observed, plan, planDeletion, refuse, type Step } from '../../../../functions/membership/plan.ts';
+import { membershipsClaiming, type Observed, plan, planDeletion, refuse, type Step } from '../../../../functions/membership/plan.ts';
 import type { Joined, LldapMembership } from '../../../../shared/kube/resources.ts';
 import { account, membership, policy, READY, told, user } from '../../support/examples.ts';
 
@@ -18,7 +18,7 @@ const of = (groupName: string, namespace: string) => membership({ spec: { groupN
 
 function refusal(observed: Observed, resource?: LldapMembership) {
   const made = planned(observed, resource);
-  return 'refused' in made ? told(made.refused) : undefined;
+  return 'rejected' in made ? told(made.rejected) : undefined;
 }
 
 describe('functions/membership/plan', () => {
@@ -28,7 +28,7 @@ describe('functions/membership/plan', () => {
         assert.deepEqual(told(refuse(of(name, 'team'), policy())), [
           'Invalid',
           'Forbidden',
-          `spec.groupName: memberships of ${name} are made in privileged namespaces only; move this resource there, or name another group.`,
+          `spec.groupName: only privileged namespaces may add members to ${name}. Move this resource there, or name another group.`,
         ]);
       });
       it(`a privileged namespace may for ${name}`, () => assert.equal(refuse(of(name, 'admins'), policy()), undefined));
@@ -42,19 +42,19 @@ describe('functions/membership/plan', () => {
   describe('a user', () => {
     it('is added to the group', () => {
       assert.deepEqual(planned({ account: alice, group: crew }), {
-        keep: {},
+        statusPatch: {},
         steps: [{ do: 'join', user: alice, group: crew, joined: JOINED }],
       });
     });
 
     it('who is in the group is left there, and recorded', () => {
-      assert.deepEqual(planned({ account: member, group: crew }), { keep: { joined: JOINED }, steps: [] });
+      assert.deepEqual(planned({ account: member, group: crew }), { statusPatch: { joined: JOINED }, steps: [] });
     });
 
     it('who was in a group that had the same id is added to the one of now', () => {
       const stranger = account({ groups: [{ ...crew, uuid: 'uuid-before' }] });
       assert.deepEqual(planned({ account: stranger, group: crew }), {
-        keep: {},
+        statusPatch: {},
         steps: [{ do: 'join', user: stranger, group: crew, joined: JOINED }],
       });
     });
@@ -65,24 +65,27 @@ describe('functions/membership/plan', () => {
         { do: 'leave', user: before, group: old },
         { do: 'join', user: before, group: crew, joined: JOINED },
       ];
-      assert.deepEqual(planned({ account: before, group: crew, left: old, claimed: false }), { keep: {}, steps });
+      assert.deepEqual(planned({ account: before, group: crew, formerGroup: old, isFormerGroupClaimed: false }), {
+        statusPatch: {},
+        steps,
+      });
     });
 
     it('does not leave what another membership asks for', () => {
       const before = account({ groups: [old] });
       const steps: Step[] = [{ do: 'join', user: before, group: crew, joined: JOINED }];
-      assert.deepEqual(planned({ account: before, group: crew, left: old, claimed: true }), { keep: {}, steps });
+      assert.deepEqual(planned({ account: before, group: crew, formerGroup: old, isFormerGroupClaimed: true }), { statusPatch: {}, steps });
     });
 
     it('who is the operator does not leave what was given the name lldap_admin since, though the name before means another group', () => {
       const login = account({ id: 'admin', groups: [{ ...old, displayName: 'LLDAP_Admin' }, crew] });
-      const made = planned({ account: login, group: crew, left: { ...old, displayName: 'LLDAP_Admin' } }, of('Crew', 'admins'));
+      const made = planned({ account: login, group: crew, formerGroup: { ...old, displayName: 'LLDAP_Admin' } }, of('Crew', 'admins'));
       assert.deepEqual('steps' in made && made.steps, []);
     });
 
     it('leaves the group before though the new one has been joined', () => {
-      assert.deepEqual(planned({ account: member, group: crew, left: old, claimed: false }), {
-        keep: { joined: JOINED },
+      assert.deepEqual(planned({ account: member, group: crew, formerGroup: old, isFormerGroupClaimed: false }), {
+        statusPatch: { joined: JOINED },
         steps: [{ do: 'leave', user: member, group: old }],
       });
     });
@@ -91,7 +94,7 @@ describe('functions/membership/plan', () => {
       assert.deepEqual(refusal({ group: crew }), [
         'NotReady',
         'DependencyNotReady',
-        'lldap has no user alice yet; if no LldapUser declares it, create one, or replace this membership by one with the right userName.',
+        'lldap has no user alice. Create an LldapUser for it, or replace this membership by one with the correct userName.',
       ]);
     });
   });
@@ -101,7 +104,7 @@ describe('functions/membership/plan', () => {
     assert.deepEqual(refusal({ group: crew, vanished: [gone] }), [
       'NotReady',
       'DependencyNotReady',
-      'lldap no longer has what the LldapUser team/alice declares; that resource was asked to create it again.',
+      'lldap no longer has the object of the LldapUser team/alice. The operator has asked that resource to create it again.',
     ]);
   });
 
@@ -109,14 +112,14 @@ describe('functions/membership/plan', () => {
     assert.deepEqual(refusal({ account: alice }), [
       'NotReady',
       'DependencyNotReady',
-      'lldap has no group Crew yet; if no LldapGroup declares it, create one, or replace this membership by one with the right groupName.',
+      'lldap has no group Crew. Create an LldapGroup for it, or replace this membership by one with the correct groupName.',
     ]);
   });
 
   it('a built-in group whose name is spelt with a hyphen is named as lldap spells it', () => {
     assert.equal(
       refusal({ account: alice }, membership({ spec: { groupName: 'LLDAP-Admin' } }))?.[2],
-      'lldap has no group LLDAP-Admin; its own is called lldap_admin: replace this membership by one with that groupName.',
+      'lldap has no group LLDAP-Admin; its built-in group is called lldap_admin. Replace this membership by one with that groupName.',
     );
   });
 
@@ -127,7 +130,7 @@ describe('functions/membership/plan', () => {
       it(`of a user whom the namespace ${namespace} owns`, () => {
         const owned = marked(`v1;main;${namespace}/alice;adopted`);
         assert.deepEqual(planned({ account: owned, group: admins }, wanted), {
-          keep: {},
+          statusPatch: {},
           steps: [{ do: 'join', user: owned, group: admins, joined: { ...JOINED, groupId: 1, groupUuid: 'uuid-admins' } }],
         });
       });
@@ -146,8 +149,8 @@ describe('functions/membership/plan', () => {
           'NotReady',
           'UserNotPrivileged',
           name === 'whom a tenant owns'
-            ? 'lldap_admin is joined only by users that a privileged namespace owns, and alice belongs to team/alice; set deletionPolicy: Retain on that LldapUser, delete it, and then declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).'
-            : 'lldap_admin is joined only by users that a privileged namespace owns, and alice is not; declare an LldapUser for it there (passwordPolicy: Ignore leaves its password).',
+            ? 'Only users that a privileged namespace owns may join lldap_admin, and alice belongs to team/alice. Set deletionPolicy: Retain on that LldapUser, delete it, and declare an LldapUser for it in a privileged namespace (passwordPolicy: Ignore keeps its password).'
+            : 'Only users that a privileged namespace owns may join lldap_admin, and no resource owns alice. Declare an LldapUser for it in a privileged namespace (passwordPolicy: Ignore keeps its password).',
         ]);
       });
     }
@@ -171,30 +174,39 @@ describe('functions/membership/plan', () => {
     const leave = { steps: [{ do: 'leave', user: member, group: crew }] };
     const nothing = { steps: [] };
 
-    it('ends', () => assert.deepEqual(deletion({ account: member, left: crew, claimed: false }), leave));
-    it('stays if another one asks for it', () => assert.deepEqual(deletion({ account: member, left: crew, claimed: true }), nothing));
-    it('is over if the user has gone', () => assert.deepEqual(deletion({ left: crew }), nothing));
+    it('ends', () => assert.deepEqual(deletion({ account: member, formerGroup: crew, isFormerGroupClaimed: false }), leave));
+    it('stays if another one asks for it', () =>
+      assert.deepEqual(deletion({ account: member, formerGroup: crew, isFormerGroupClaimed: true }), nothing));
+    it('is over if the user has gone', () => assert.deepEqual(deletion({ formerGroup: crew }), nothing));
     it('is over if the user has left', () => assert.deepEqual(deletion({ account: member }), nothing));
 
     it('of a group that was given a built-in name since stays, as far as a tenant goes', () => {
-      assert.deepEqual(deletion({ account: member, left: { ...crew, displayName: 'lldap_admin' }, claimed: false }), nothing);
+      assert.deepEqual(
+        deletion({ account: member, formerGroup: { ...crew, displayName: 'lldap_admin' }, isFormerGroupClaimed: false }),
+        nothing,
+      );
     });
 
     const admin = account({ id: 'admin', groups: [admins] });
     it('never takes the operator’s own rights', () => {
       assert.deepEqual(
-        deletion({ account: admin, left: { ...admins, displayName: 'LLDAP_Admin' }, claimed: false }, of('lldap_admin', 'admins')),
+        deletion(
+          { account: admin, formerGroup: { ...admins, displayName: 'LLDAP_Admin' }, isFormerGroupClaimed: false },
+          of('lldap_admin', 'admins'),
+        ),
         nothing,
       );
     });
     it('takes others’ rights', () => {
       const bob = account({ id: 'bob', groups: [admins] });
-      assert.deepEqual(deletion({ account: bob, left: admins, claimed: false }, of('lldap_admin', 'admins')), {
+      assert.deepEqual(deletion({ account: bob, formerGroup: admins, isFormerGroupClaimed: false }, of('lldap_admin', 'admins')), {
         steps: [{ do: 'leave', user: bob, group: admins }],
       });
     });
     it('takes the operator out of other groups', () => {
-      assert.deepEqual(deletion({ account: admin, left: crew, claimed: false }), { steps: [{ do: 'leave', user: admin, group: crew }] });
+      assert.deepEqual(deletion({ account: admin, formerGroup: crew, isFormerGroupClaimed: false }), {
+        steps: [{ do: 'leave', user: admin, group: crew }],
+      });
     });
   });
 
@@ -213,7 +225,9 @@ describe('functions/membership/plan', () => {
       'if it is an administrator’s, of a built-in group': [of('lldap_admin', 'admins'), 'lldap_admin', true],
     };
     for (const [name, [other, groupName, keeps]] of Object.entries(cases)) {
-      it(name, () => assert.deepEqual(claimants(self, { userId: 'alice', groupName }, [self, other], policy()), keeps ? [other] : []));
+      it(name, () =>
+        assert.deepEqual(membershipsClaiming(self, { userId: 'alice', groupName }, [self, other], policy()), keeps ? [other] : []),
+      );
     }
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
-import { createHolds, type Requeue } from '../../../../functions/requeue/delayed-retries.ts';
+import { createDelayQueue, type Requeue } from '../../../../functions/requeue/delayed-retries.ts';
 import { type Broker, BrokerError } from '../../../../shared/events/broker.ts';
 import { timestamp } from '../../../../shared/platform/clock.ts';
 import type { Answer } from '../../../../shared/service/server.ts';
@@ -23,7 +23,7 @@ function bench(most = 1000) {
       posted.push(`${target.name} at ${(clock.now() - start) / 1000} s: ${JSON.stringify(options)}`);
     },
   } as Broker;
-  const holds = createHolds({ broker, clock, log: createLog('debug', (line) => lines.push(line)) }, most);
+  const holds = createDelayQueue({ broker, clock, log: createLog('debug', (line) => lines.push(line)) }, most);
   const stopping = new AbortController();
   const requeue = (name: string, seconds: number, more: Partial<Requeue> = {}): Requeue => ({
     target: { kind: 'LldapUser', namespace: 'team', name },

@@ -8,7 +8,7 @@ import { condition, group, membership, OPERATOR_NAMESPACE, READY, schema, user }
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
 const settled = { observedGeneration: 1, conditions: [READY] };
 const failed = { observedGeneration: 1, conditions: [condition('Ready', 'False', 'LldapUnavailable')] };
-const retry = (nextTime: string): Retry => ({ nextTime, attempts: 1, reason: 'Unavailable' });
+const retry = (nextTime: string): Retry => ({ nextTime, attempts: 1, category: 'Unavailable' });
 const asked = { annotations: { [REQUESTED_AT]: 'now' } };
 const deleted = { deletionTimestamp: '2026-03-01T11:00:00Z' };
 
@@ -27,7 +27,7 @@ describe('functions/startup/unsettled', () => {
       'not while its retry is to come': [{ status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } }, false],
       'not while its retry is at most two minutes late': [{ status: { ...failed, retry: retry('2026-03-01T11:58:00.000Z') } }, false],
       'when its retry is later than that': [{ status: { ...failed, retry: retry('2026-03-01T11:57:59.999Z') } }, true],
-      'when the broker did not take its retry': [{ status: { ...failed, retry: { attempts: 1, reason: 'Unavailable' } } }, true],
+      'when the broker did not take its retry': [{ status: { ...failed, retry: { attempts: 1, category: 'Unavailable' } } }, true],
       'when its retry is of the generation before': [
         { metadata: { generation: 2 }, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
         true,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { decidePassword, everSet, passwordFinding } from '../../../../functions/user/password-plan.ts';
+import { hasPassword, passwordCondition, planPassword } from '../../../../functions/user/password-plan.ts';
 import type { Observed } from '../../../../functions/user/plan.ts';
 import type { LldapUserStatus } from '../../../../shared/kube/resources.ts';
 import type { LldapAccount } from '../../../../shared/lldap/api.ts';
@@ -28,9 +28,9 @@ const recorded = { passwordHash: hash(), passwordModifiedAt: SET };
 
 describe('functions/user/password-plan', () => {
   it('lldap’s dates tell whether a password was ever set', () => {
-    assert.equal(everSet(dated(CREATED)), false);
-    assert.equal(everSet(dated(SET)), true);
-    assert.equal(everSet(account()), false);
+    assert.equal(hasPassword(dated(CREATED)), false);
+    assert.equal(hasPassword(dated(SET)), true);
+    assert.equal(hasPassword(account()), false);
   });
 
   describe('the password is', () => {
@@ -66,8 +66,8 @@ describe('functions/user/password-plan', () => {
       it(name, () => {
         const resource = user({ spec: passwordPolicy ? { passwordPolicy } : {} });
         const observed: Observed = { definitions: new Map(), ...(found && { account: found }), ...(password && { password }) };
-        const decided = decidePassword({ resource, draft, policy: policy() }, observed);
-        assert.equal(decided.unmet, undefined);
+        const decided = planPassword({ resource, draft, policy: policy() }, observed);
+        assert.equal(decided.blockedBy, undefined);
         assert.deepEqual(
           decided.steps,
           steps.map((step) => ({
@@ -86,8 +86,8 @@ describe('functions/user/password-plan', () => {
     for (const [name, found] of Object.entries({ 'a new user': undefined, 'a user that is there': dated(SET) })) {
       it(`waited for where its Secret is missing, and ${name} is not held up by it`, () => {
         const observed: Observed = { definitions: new Map(), password: absent, ...(found && { account: found }) };
-        const decided = decidePassword({ resource: user(), draft: {}, policy: policy() }, observed);
-        assert.deepEqual(decided, { steps: [], unmet: missing });
+        const decided = planPassword({ resource: user(), draft: {}, policy: policy() }, observed);
+        assert.deepEqual(decided, { steps: [], blockedBy: missing });
       });
     }
   });
@@ -103,7 +103,7 @@ describe('functions/user/password-plan', () => {
         [
           'True',
           'PasswordSynced',
-          "lldap has the Secret's password. The Secret has no label lldap-operator.lukidoescode.com/lldap-instance, so a change of it is noticed by the next sweep, not at once.",
+          "lldap has the Secret's password. The Secret has no label lldap-operator.lukidoescode.com/lldap-instance, so the operator notices changes only at the next sweep.",
         ],
       ],
       'that the password ends with a line break': [
@@ -112,7 +112,7 @@ describe('functions/user/password-plan', () => {
         [
           'True',
           'PasswordSynced',
-          "lldap has the Secret's password. It ends with a line break, which counts: take it out of the Secret if it is not meant.",
+          "lldap has the Secret's password. It ends with a line break, which is part of it: remove it from the Secret if it is not intended.",
         ],
       ],
       'why there is no password': ['Manage', absent, ['False', 'SecretNotFound', 'The Secret alice does not exist.']],
@@ -120,21 +120,21 @@ describe('functions/user/password-plan', () => {
       'that a first password is left as it is': [
         'InitialOnly',
         undefined,
-        ['True', 'PasswordInitialOnly', 'A password was set once; passwordPolicy InitialOnly leaves it as it is.'],
+        ['True', 'PasswordInitialOnly', 'passwordPolicy is InitialOnly: a password was set once, and the operator leaves it as it is.'],
       ],
       'the same in the pass that sets the first password': [
         'InitialOnly',
         given(),
-        ['True', 'PasswordInitialOnly', 'A password was set once; passwordPolicy InitialOnly leaves it as it is.'],
+        ['True', 'PasswordInitialOnly', 'passwordPolicy is InitialOnly: a password was set once, and the operator leaves it as it is.'],
       ],
       'that the password is others’ concern': [
         'Ignore',
         undefined,
-        ['Unknown', 'PasswordNotManaged', 'passwordPolicy is Ignore: the password is left to others.'],
+        ['Unknown', 'PasswordNotManaged', 'passwordPolicy is Ignore: the operator does not manage the password.'],
       ],
     };
     for (const [name, [passwordPolicy, password, [status, reason, message]]] of Object.entries(cases)) {
-      it(name, () => assert.deepEqual(passwordFinding(passwordPolicy, password), { status, reason, message }));
+      it(name, () => assert.deepEqual(passwordCondition(passwordPolicy, password), { status, reason, message }));
     }
   });
 });

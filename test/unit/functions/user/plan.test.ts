@@ -27,12 +27,12 @@ function planned({ resource = user({ spec: NO_PASSWORD }), observed = {}, draft 
 
 function refusal(example: Example) {
   const made = planned(example);
-  return 'refused' in made ? told(made.refused) : undefined;
+  return 'rejected' in made ? told(made.rejected) : undefined;
 }
 
 function stepsOf(example: Example): Step[] {
   const made = planned(example);
-  assert.ok('steps' in made, 'refused' in made ? made.refused.message : '');
+  assert.ok('steps' in made, 'rejected' in made ? made.rejected.message : '');
   return made.steps;
 }
 
@@ -55,8 +55,8 @@ describe('functions/user/plan', () => {
       const why = notReady('SecretNotFound', 'The Secret alice does not exist.');
       const made = planned({ resource: user(), observed: { password: { state: why, key: KEY } } });
       assert.ok('steps' in made);
-      assert.deepEqual([made.steps, made.unmet], [[{ do: 'create' }], why]);
-      assert.equal(made.findings?.PasswordSynced?.reason, 'SecretNotFound');
+      assert.deepEqual([made.steps, made.blockedBy], [[{ do: 'create' }], why]);
+      assert.equal(made.conditions?.PasswordSynced?.reason, 'SecretNotFound');
     });
 
     it('is created with all that the spec names, and without what it clears', () => {
@@ -92,12 +92,12 @@ describe('functions/user/plan', () => {
     it('is left alone where nothing differs, and recorded', () => {
       assert.deepEqual(planned({ observed: { account: account(), owner: OURS } }), {
         steps: [],
-        keep: { uuid: 'uuid-alice', origin: 'created' },
-        findings: {
+        statusPatch: { uuid: 'uuid-alice', origin: 'created' },
+        conditions: {
           PasswordSynced: {
             status: 'Unknown',
             reason: 'PasswordNotManaged',
-            message: 'passwordPolicy is Ignore: the password is left to others.',
+            message: 'passwordPolicy is Ignore: the operator does not manage the password.',
           },
         },
       });
@@ -166,7 +166,7 @@ describe('functions/user/plan', () => {
       assert.ok('steps' in made);
       const mark = { name: 'k8s-owner', value: ['v2;main;admins/alice;adopted;uid-admins-alice'] };
       assert.deepEqual(made.steps, [{ do: 'update', change: { insertAttributes: [mark] } }]);
-      assert.deepEqual(made.keep, { uuid: 'uuid-alice', origin: 'adopted' });
+      assert.deepEqual(made.statusPatch, { uuid: 'uuid-alice', origin: 'adopted' });
     });
 
     it('of nobody is not touched by a tenant', () => {
@@ -177,7 +177,7 @@ describe('functions/user/plan', () => {
       assert.deepEqual(refusal({ observed: { account: account(), owner: { who: 'other', ref: 'other/al' } } }), [
         'Taken',
         'Conflict',
-        'The user alice in lldap belongs to the LldapUser other/al; delete one of the two resources (with deletionPolicy: Retain on the one that shall hand it over), or use another name.',
+        'The user alice in lldap belongs to the LldapUser other/al. Use another name, or delete one of the two resources. Only a resource in a privileged namespace can adopt the object as it is.',
       ]);
     });
   });
@@ -212,7 +212,7 @@ describe('functions/user/plan', () => {
     const taken = [
       'Taken',
       'EmailTaken',
-      'spec.email: alice@example.com belongs to the user bob (LldapUser other/bob); use another address or free it there. To swap two addresses, give one of the users a third one first.',
+      "spec.email: the user bob has the address alice@example.com (LldapUser other/bob). Use another address, or change that user's. To swap two addresses, give one of the users a third address first.",
     ];
 
     it('is waited for, and its holder is named', () => {
@@ -278,7 +278,7 @@ describe('functions/user/plan', () => {
 
     it('and who has become an administrator is not deleted by a tenant', () => {
       const made = deletion({ account: admin, owner: owner('created') });
-      assert.equal('refused' in made && made.refused.reason, 'Forbidden');
+      assert.equal('rejected' in made && made.rejected.reason, 'Forbidden');
     });
 
     it('and who has become an administrator is deleted from a privileged namespace', () => {

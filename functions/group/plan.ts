@@ -41,7 +41,8 @@ export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Ob
   if (access instanceof Failure) return { rejected: access };
   const rejected = isBuiltInGroup(group.displayName) ? builtIn(group.displayName, resource) : nameTaken(resource, observed);
   if (rejected) return { rejected };
-  const change = differences(resource, group, definitions, access.marked ? undefined : markFor(resource, access.origin, policy));
+  const mark = access.marked ? undefined : markFor(resource, access.origin, policy, group.uuid);
+  const change = differences(resource, group, definitions, mark);
   return {
     statusPatch: { groupId: group.id, uuid: group.uuid, origin: access.origin },
     steps: change ? [{ do: 'update', id: group.id, name: group.displayName, change }] : [],

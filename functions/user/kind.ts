@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
+import { PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
 import type { ConditionDraft } from '../../shared/engine/conditions.ts';
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
@@ -145,14 +145,10 @@ async function apply(step: Step, context: UserContext): Promise<void> {
       context.created = true;
       return;
     }
-    case 'update': {
+    case 'update':
       await io.lldap.updateUser(id, step.change);
-      const isMarked = step.change.insertAttributes?.some(({ name }) => name === MARK_ATTRIBUTE);
-      await verifyWritten(context, async () => {
-        if (isMarked) await io.lldap.updateUser(id, { removeAttributes: [MARK_ATTRIBUTE] });
-      });
+      await verifyWritten(context);
       return;
-    }
     case 'verifyOrSetPassword':
     case 'setPassword':
       return setPassword(step, context);
@@ -186,14 +182,14 @@ async function setPassword(step: PasswordStep, context: UserContext): Promise<vo
  * Reads the account after a write. lldap has no preconditions and a write names the user by id, so it may have reached
  * the account of another resource with that username.
  *
- * @param undo reverts the write to the wrong account
+ * @param undo reverts a write to the wrong account that its owner would not overwrite
  * @throws Failure if the account was replaced; resources that claim the name are enqueued
  */
-async function verifyWritten(context: UserContext, undo: (replaced: LldapAccount) => Promise<void>): Promise<LldapAccount | undefined> {
+async function verifyWritten(context: UserContext, undo?: (replaced: LldapAccount) => Promise<void>): Promise<LldapAccount | undefined> {
   const { io, resource, draft } = context;
   const account = await io.lldap.user(foldId(resource.spec.username));
   if (!account || account.uuid === draft.uuid) return account;
-  await undo(account);
+  await undo?.(account);
   await enqueueDependents(io, () => resourcesClaiming(io, resource, declaredName(resource)));
   throw new Failure(
     'Unavailable',

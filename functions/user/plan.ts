@@ -40,7 +40,8 @@ export function plan(input: PlanInput<'LldapUser'>, observed: Observed): Plan<St
 
   const access = authorize(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
   if (access instanceof Failure) return { rejected: access };
-  const change = differences(resource, account, observed.definitions, access.marked ? undefined : markFor(resource, access.origin, policy));
+  const mark = access.marked ? undefined : markFor(resource, access.origin, policy, account.uuid);
+  const change = differences(resource, account, observed.definitions, mark);
   const update: Step[] = change ? [{ do: 'update', change }] : [];
   const steps = [...update, ...rest.steps];
   const forbidden = steps.length > 0 && refusePrivilegedAccount(account, resource.metadata.namespace, policy);

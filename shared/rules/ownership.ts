@@ -133,7 +133,12 @@ export function mayDeleteDefinition({ spec, status, metadata }: LldapAttributeSc
   return status?.created === true || (spec.deletionPolicy === 'Delete' && isPrivileged(policy, metadata.namespace));
 }
 
-/** A resource's mark for an object, as an attribute. */
-export function markFor({ metadata: { namespace, name, uid } }: Owning, origin: Origin, { instance }: Policy): AttributeValue {
-  return { name: MARK_ATTRIBUTE, value: [formatMark({ instance, namespace, name, uid, origin })] };
+/**
+ * A resource's mark for an object, as an attribute.
+ *
+ * @param objectUuid of the object that an update marks; lldap may have another object under its id when the update arrives
+ */
+export function markFor(resource: Owning, origin: Origin, { instance }: Policy, objectUuid?: string): AttributeValue {
+  const { namespace, name, uid } = resource.metadata;
+  return { name: MARK_ATTRIBUTE, value: [formatMark({ instance, namespace, name, uid, origin, ...(objectUuid && { objectUuid }) })] };
 }

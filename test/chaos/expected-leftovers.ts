@@ -68,7 +68,8 @@ export class Ledger {
   ): void {
     if (kind === 'LldapMembership') for (const pair of pairs) this.pairs.add(pair);
     for (const object of objects)
-      if (object.kind === kind && readMark(object.mark)?.ref === ref && object.uuid !== recorded) this.objects.add(object.uuid);
+      if (object.kind === kind && readMark(object.mark, object.uuid)?.ref === ref && object.uuid !== recorded)
+        this.objects.add(object.uuid);
   }
 
   /** By what it records, and by its names: it may have joined and not told yet. */

@@ -220,8 +220,8 @@ export function groupBy({ lldap }: World, is: (group: Group) => boolean): Group 
   return undefined;
 }
 
-function isMarkedFor({ attributes }: User | Group, resource: AnyResource): boolean {
-  const mark = readMark(attributes.get('k8s-owner')?.[0]);
+function isMarkedFor({ attributes, uuid }: User | Group, resource: AnyResource): boolean {
+  const mark = readMark(attributes.get('k8s-owner')?.[0], uuid);
   const origin = resource.kind === 'LldapUser' || resource.kind === 'LldapGroup' ? resource.status?.origin : undefined;
   return mark?.ref === refOf(resource) && mark.uid === resource.metadata.uid && mark.origin === origin;
 }
@@ -272,7 +272,7 @@ function isPrivileged(world: World, all: AnyResource[], id: string, groupUuid: s
       isPrivilegedNamespace(r.metadata.namespace, world.book) &&
       (declares(r) === `${id} in ${lower(group?.name ?? '')}` || r.status?.joined?.userUuid === user.uuid),
   );
-  const mark = readMark(user.attributes.get(MARK_ATTRIBUTE)?.[0]);
+  const mark = readMark(user.attributes.get(MARK_ATTRIBUTE)?.[0], user.uuid);
   // Whose mark a person changed, nobody knows any more.
   const isOwned = world.ledger.objects.has(user.uuid) || (mark !== undefined && isPrivilegedNamespace(mark.namespace, world.book));
   return isAsked && isOwned;
@@ -280,7 +280,7 @@ function isPrivileged(world: World, all: AnyResource[], id: string, groupUuid: s
 
 function isAbout(resource: AnyResource, object: Identity): boolean {
   if (resource.kind !== 'LldapUser' && resource.kind !== 'LldapGroup') return false;
-  const isStillItsOwn = readMark(object.mark)?.ref === refOf(resource) && ready(resource)?.status !== 'True';
+  const isStillItsOwn = readMark(object.mark, object.uuid)?.ref === refOf(resource) && ready(resource)?.status !== 'True';
   return declares(resource) === lower(object.name) || resource.status?.uuid === object.uuid || isStillItsOwn;
 }
 

@@ -187,7 +187,9 @@ const markValue = fc.oneof(
   ),
   often(
     1,
-    fc.tuple(place, pick('uid-1', 'uid-2', 'uid-3')).map(([at, uid]) => `v2;main;${at};created;${uid}`),
+    fc
+      .tuple(place, pick('uid-1', 'uid-2', 'uid-3'), pick('', ';another-object'))
+      .map(([at, uid, of]) => `v2;main;${at};created;${uid}${of}`),
   ),
 );
 const handUser = pick('alice', 'bob');

@@ -60,8 +60,6 @@ export class Invariants {
     const made = (what: string) => this.#made.set(by, [...(this.#made.get(by) ?? []), what]);
     if (operation.startsWith('create')) made((result as { uuid: string }).uuid);
     if (operation.startsWith('create')) this.#done.add(`${self.metadata.uid} ${(result as { uuid: string }).uuid}`);
-    if (operation === 'updateUser' && JSON.stringify(variables).includes(MARK_ATTRIBUTE))
-      made(`mark ${userNamed(this.#history.current, String((variables.user as Fields).id))?.uuid}`);
     if (operation === 'addUserToGroup') made(pairOf(variables, this.#history.current));
     if (operation === 'addUserToGroup') this.#done.add(`${self.metadata.uid} ${pairOf(variables, this.#history.current)}`);
     if (/^add.*Attribute$/.test(operation)) this.#done.add(`${self.metadata.uid} ${String(variables.name)}`);
@@ -167,17 +165,11 @@ export class Invariants {
         return made.includes(groupOf(current, variables.groupId)?.uuid ?? '');
       case 'removeUserFromGroup':
         return made.includes(pairOf(variables, current));
-      case 'updateUser': {
-        const { id, ...change } = variables.user as Fields;
-        return JSON.stringify(change) === MARK_REMOVED && made.includes(`mark ${userNamed(current, String(id))?.uuid}`);
-      }
       default:
         return false;
     }
   }
 }
-
-const MARK_REMOVED = JSON.stringify({ insertAttributes: [], removeAttributes: [MARK_ATTRIBUTE] });
 
 function textOf(by: Context | undefined): string {
   return by?.target

@@ -62,13 +62,17 @@ type Rule = (variables: Fields, self: AnyResource, moment: Moment, book: RuleBoo
 export const RULES: Record<string, Rule> = {
   createUser: ({ user }, self, _moment, book) => {
     const { id, attributes, ...fields } = user as Fields & { attributes: Values[] };
-    return isLive(self, 'LldapUser') && declares(self) === id && asks(self, { ...fields, insertAttributes: attributes }, book, 'created');
+    return (
+      isLive(self, 'LldapUser') &&
+      declares(self) === id &&
+      asks(self, { ...fields, insertAttributes: attributes }, book, { origin: 'created' })
+    );
   },
   updateUser: ({ user }, self, moment, book) => {
     const { id, ...change } = user as Fields & { id: string };
     const object = userNamed(moment, id);
     if (!object || !isLive(self, 'LldapUser') || declares(self) !== id) return false;
-    return mayWrite(object, self, moment, book) && asks(self, change, book);
+    return mayWrite(object, self, moment, book) && asks(self, change, book, { uuid: object.uuid });
   },
   deleteUser: ({ userId }, self, moment, book) => {
     const object = userNamed(moment, String(userId));
@@ -77,14 +81,16 @@ export const RULES: Record<string, Rule> = {
   createGroupWithDetails: ({ request }, self, _moment, book) => {
     const { attributes, ...fields } = request as Fields & { attributes: Values[] };
     return (
-      isLive(self, 'LldapGroup') && !isBuiltIn(declares(self)) && asks(self, { ...fields, insertAttributes: attributes }, book, 'created')
+      isLive(self, 'LldapGroup') &&
+      !isBuiltIn(declares(self)) &&
+      asks(self, { ...fields, insertAttributes: attributes }, book, { origin: 'created' })
     );
   },
   updateGroup: ({ group }, self, moment, book) => {
     const { id, ...change } = group as Fields;
     const object = groupOf(moment, id);
     if (!object || !isLive(self, 'LldapGroup')) return false;
-    return mayWrite(object, self, moment, book) && asks(self, change, book);
+    return mayWrite(object, self, moment, book) && asks(self, change, book, { uuid: object.uuid });
   },
   deleteGroup: ({ groupId }, self, moment, book) => {
     const object = groupOf(moment, groupId);
@@ -113,8 +119,12 @@ function isLive<K extends KindName>(self: AnyResource, kind: K): self is Resourc
   return self.kind === kind && !isGoing(self) && !self.spec.suspend;
 }
 
-/** Whether each field and attribute of a change is what the spec names, or the resource's own mark. */
-function asks(self: AnyResource, change: Fields, book: RuleBook, origin?: string): boolean {
+/**
+ * Whether each field and attribute of a change is what the spec names, or the resource's own mark.
+ *
+ * @param uuid of the object that is there, which the mark must name; none for one that is to be made
+ */
+function asks(self: AnyResource, change: Fields, book: RuleBook, { uuid = '', origin = '' }): boolean {
   const {
     insertAttributes = [],
     removeAttributes = [],
@@ -126,8 +136,8 @@ function asks(self: AnyResource, change: Fields, book: RuleBook, origin?: string
   const spec = self.spec as unknown as Fields & { attributes?: Values[] };
   const named = (name: string) => spec.attributes?.find((a) => lower(a.name) === lower(name))?.value;
   const isOwnMark = ({ name, value }: Values) => {
-    const mark = readMark(value[0]);
-    const isSelf = mark?.ref === refOf(self) && mark.uid === self.metadata.uid;
+    const mark = readMark(value[0], uuid);
+    const isSelf = mark?.ref === refOf(self) && mark.uid === self.metadata.uid && value[0]?.endsWith(`;${uuid || mark.uid}`);
     return name === MARK_ATTRIBUTE && isSelf && mark.instance === book.instance && (!origin || mark.origin === origin);
   };
   return (
@@ -142,7 +152,7 @@ function mayJoin(self: LldapMembership, user: Identity, group: Identity, moment:
   if (declares(self) !== `${user.name} in ${lower(group.name)}` && !isRecordedAs(group, lower(self.spec.groupName), moment)) return false;
   if (lower(self.spec.userName) !== user.name) return false;
   if (!isBuiltIn(group.name) && !isBuiltIn(self.spec.groupName)) return true;
-  const mark = readMark(user.mark);
+  const mark = readMark(user.mark, user.uuid);
   return isPrivileged(self.metadata.namespace, book) && mark?.instance === book.instance && isPrivileged(mark.namespace, book);
 }
 
@@ -156,7 +166,7 @@ function mayRemove(self: LldapMembership, user: Identity, group: Identity, momen
   const joined = self.status?.joined;
   const was = joined?.userUuid === user.uuid && joined.groupUuid === group.uuid;
   // Whom a join reached that was meant for the account before is taken out, by whichever process.
-  const mark = readMark(user.mark);
+  const mark = readMark(user.mark, user.uuid);
   const isOwned = mark?.instance === book.instance && isPrivileged(mark.namespace, book);
   const record = self.status?.joining ?? joined;
   if (record?.groupUuid === group.uuid && isBuiltIn(group.name) && !was && !isOwned && lower(self.spec.userName) === user.name) return true;

@@ -49,17 +49,18 @@ export class Possession {
   note(self: AnyResource, operation: string, variables: Fields, result: unknown): void {
     if (operation.startsWith('create')) this.#take((result as { uuid: string }).uuid, self);
     const object = this.#objectOf(operation, variables);
-    const change = (variables.user ?? variables.group) as
-      | { insertAttributes?: { name: string }[]; removeAttributes?: string[] }
-      | undefined;
-    if (object && change?.insertAttributes?.some((a) => a.name === MARK_ATTRIBUTE)) this.#take(object.uuid, self);
-    if (object && change?.removeAttributes?.includes(MARK_ATTRIBUTE)) this.#had.delete(object.uuid);
+    const change = (variables.user ?? variables.group) as { insertAttributes?: { name: string; value: string[] }[] } | undefined;
+    const written = change?.insertAttributes?.find((a) => a.name === MARK_ATTRIBUTE);
+    if (!object || !written) return;
+    // A mark that reached another object than it names tells nobody any more whose that one is.
+    if (readMark(written.value[0], object.uuid)) this.#take(object.uuid, self);
+    else this.#had.delete(object.uuid);
   }
 
   /** A resource is gone. */
   gone({ kind, metadata, spec }: AnyResource): void {
     for (const object of this.#history.current.objects) {
-      const mark = readMark(object.mark);
+      const mark = readMark(object.mark, object.uuid);
       const isTold = spec.deletionPolicy === 'Retain' || (spec.deletionPolicy === undefined && mark?.origin === 'adopted');
       if (object.kind === kind && mark?.uid === metadata.uid && isTold) this.#kept.set(object.uuid, metadata.uid);
     }

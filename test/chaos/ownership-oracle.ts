@@ -21,9 +21,10 @@ export interface MarkParts {
   uid: string;
 }
 
-export function readMark(text: string | undefined): MarkParts | undefined {
-  const [version, instance = '', ref = '', origin = '', uid = '', ...rest] = (text ?? '').split(';');
-  if ((version !== 'v1' || uid) && (version !== 'v2' || !uid)) return undefined;
+/** @param uuid of the object that bears it: a mark that an update wrote names its object, and says nothing on another one */
+export function readMark(text: string | undefined, uuid: string): MarkParts | undefined {
+  const [version, instance = '', ref = '', origin = '', uid = '', of = uuid, ...rest] = (text ?? '').split(';');
+  if (((version !== 'v1' || uid) && (version !== 'v2' || !uid)) || of !== uuid) return undefined;
   if (!instance || !/^[^/]+\/[^/]+$/.test(ref) || !['created', 'adopted'].includes(origin) || rest.length > 0) return undefined;
   return { instance, ref, namespace: ref.split('/')[0] ?? '', origin, uid };
 }
@@ -76,7 +77,7 @@ export function ownership(
   moment: Moment,
   book: RuleBook,
 ): 'self' | 'foreign' | 'nobody' | AnyResource {
-  const mark = readMark(object.mark);
+  const mark = readMark(object.mark, object.uuid);
   if (mark && mark.instance !== book.instance) return 'foreign';
   const named = mark && (mark.ref === refOf(self) ? self : moment.resources.get(`${object.kind} ${mark.ref}`));
   const isMeant = (r: AnyResource) => mark?.uid === r.metadata.uid || declares(r) === lower(object.name) || recordedUuid(r) === object.uuid;
@@ -101,7 +102,7 @@ export function mayWrite(object: Identity, self: AnyResource, moment: Moment, bo
 }
 
 export function mayAdopt(object: Identity, namespace: string, book: RuleBook): boolean {
-  return book.adoption === 'all' || isPrivileged(namespace, book) || readMark(object.mark)?.namespace === namespace;
+  return book.adoption === 'all' || isPrivileged(namespace, book) || readMark(object.mark, object.uuid)?.namespace === namespace;
 }
 
 /** The operator's own login, lldap's own groups, and from ordinary namespaces whoever is in one of these. */
@@ -115,7 +116,7 @@ export function mayDelete(object: Identity, self: AnyResource, moment: Moment, b
   if (self.kind !== 'LldapUser' && self.kind !== 'LldapGroup') return false;
   if (isUntouchable(object, self, book) || ownership(object, self, moment, book) !== 'self') return false;
   if (self.spec.deletionPolicy !== undefined) return self.spec.deletionPolicy === 'Delete';
-  const mark = readMark(object.mark);
+  const mark = readMark(object.mark, object.uuid);
   return (mark?.ref === refOf(self) ? mark.origin : self.status?.origin) === 'created';
 }
 

@@ -100,7 +100,7 @@ function isAwaited(declaring: AnyResource[], isThere: boolean, isIts: (resource:
 
 /** Whether a resource has made or adopted the object. */
 function isOf(resource: AnyResource, object: Identity | undefined): boolean {
-  return object !== undefined && (recordedUuid(resource) === object.uuid || readMark(object.mark)?.ref === refOf(resource));
+  return object !== undefined && (recordedUuid(resource) === object.uuid || readMark(object.mark, object.uuid)?.ref === refOf(resource));
 }
 
 function attributeReason(world: World, resource: LldapUser | LldapGroup, target: 'User' | 'Group', reason: string): boolean {
@@ -124,7 +124,7 @@ function membershipReason(world: World, resource: LldapMembership, reason: strin
     case 'Forbidden':
       return isBuiltIn(groupName) && !isPrivileged(resource.metadata.namespace, world.book);
     case 'UserNotPrivileged': {
-      const mark = readMark(user?.mark);
+      const mark = user && readMark(user.mark, user.uuid);
       return isBuiltIn(groupName) && !(mark?.instance === world.book.instance && isPrivileged(mark.namespace, world.book));
     }
     case 'DependencyNotReady': {

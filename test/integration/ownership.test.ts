@@ -60,7 +60,7 @@ describe('Ownership', () => {
       const cost = await h.cost(() => make(kind, name('adopted'), name('adopted'), { namespace: h.operatorNamespace }));
       assert.equal(cost.mutations.at(-1)?.startsWith(kind === 'LldapUser' ? 'updateUser' : 'updateGroup'), true);
       assert.equal((await h.ready(kind, name('adopted'), h.operatorNamespace)).status, 'True');
-      assert.equal(await markOf(kind, name('adopted')), await h.mark(kind, name('adopted'), 'adopted', h.operatorNamespace));
+      assert.equal(await markOf(kind, name('adopted')), await h.updatedMark(kind, name('adopted'), 'adopted', h.operatorNamespace));
       assert.equal((await h.get(kind, name('adopted'), h.operatorNamespace)).status?.origin, 'adopted');
       await remove(kind, name('adopted'), h.operatorNamespace);
       assert.ok(await seen(kind, name('adopted')));
@@ -142,11 +142,10 @@ describe('Ownership', () => {
 
     it(`a person removes the mark: the ${short} is still ours by what is recorded, is marked again, and is deleted with the resource`, async () => {
       await make(kind, name('unmarked'));
-      const mark = await markOf(kind, name('unmarked'));
       await unmark(kind, name('unmarked'));
       await h.reconcile(kind, name('unmarked'));
       assert.equal((await h.ready(kind, name('unmarked'))).status, 'True');
-      assert.equal(await markOf(kind, name('unmarked')), mark);
+      assert.equal(await markOf(kind, name('unmarked')), await h.updatedMark(kind, name('unmarked'), 'created'));
       await unmark(kind, name('unmarked'));
       await remove(kind, name('unmarked'));
       assert.equal(await seen(kind, name('unmarked')), undefined);
@@ -169,7 +168,7 @@ describe('Ownership', () => {
         kind === 'LldapUser' ? `User(user: {id: "${name('garbled')}"` : `Group(group: {id: ${(await seen(kind, name('garbled')))?.id}`;
       await byHand(`update${target}, insertAttributes: [{name: "k8s-owner", value: ["nonsense"]}]}) { ok }`);
       await h.reconcile(kind, name('garbled'));
-      assert.equal(await markOf(kind, name('garbled')), await h.mark(kind, name('garbled'), 'created'));
+      assert.equal(await markOf(kind, name('garbled')), await h.updatedMark(kind, name('garbled'), 'created'));
     });
 
     it(`the mark's definition is deleted: a new ${short} is made all the same, old ones are marked again, and startup is asked for a full run once`, async () => {
@@ -180,7 +179,7 @@ describe('Ownership', () => {
       assert.ok(await markOf(kind, name('new')));
       assert.deepEqual(h.posted.startup, ['full']);
       await h.reconcile(kind, name('old'));
-      assert.equal(await markOf(kind, name('old')), await h.mark(kind, name('old'), 'created'));
+      assert.equal(await markOf(kind, name('old')), await h.updatedMark(kind, name('old'), 'created'));
       assert.deepEqual(h.posted.startup, ['full']);
     });
 
@@ -205,7 +204,7 @@ describe('Ownership', () => {
         const second = again === 'same' ? called : `${called}-2`;
         assert.equal((await make(kind, second, called)).ready, true);
         assert.equal((await seen(kind, called))?.uuid, before?.uuid);
-        assert.equal(await markOf(kind, called), await h.mark(kind, second, 'created'));
+        assert.equal(await markOf(kind, called), await h.updatedMark(kind, second, 'created'));
         await remove(kind, second);
         assert.equal(await seen(kind, called), undefined);
       }
@@ -239,7 +238,7 @@ describe('Ownership', () => {
       await h.remove(kind, name('restored'));
       const cost = await h.cost(() => make(kind, name('restored')));
       assert.deepEqual(cost.mutations, [kind === 'LldapUser' ? 'updateUser user-restored' : `updateGroup ${before?.id}`]);
-      const marked = { ...before?.attributes, 'k8s-owner': [await h.mark(kind, name('restored'), 'created')] };
+      const marked = { ...before?.attributes, 'k8s-owner': [await h.updatedMark(kind, name('restored'), 'created')] };
       assert.deepEqual(await seen(kind, name('restored')), { ...before, attributes: marked });
       assert.equal((await h.ready(kind, name('restored'))).status, 'True');
       const { status } = await h.get(kind, name('restored'));

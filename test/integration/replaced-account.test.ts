@@ -27,6 +27,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
     await h.secret(username, { password }, { namespace });
     return { username, email: `${username}@${namespace}.example.com`, passwordSecretRef: { name: username, key: 'password' } };
   };
+  const byHand = (mutation: string) => h.lldap.edit(`mutation { ${mutation} }`);
   const seen = async (username: string) => (await h.lldap.users()).find(({ id }) => id === username) ?? assert.fail('not there');
 
   /** At the first request that fits, the account becomes one that the resource of this name in `other` has just created. */
@@ -125,7 +126,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
     assert.equal((await h.ready('LldapUser', 'rotated', other)).status, 'True');
   });
 
-  it('an edit that reached it is set right by its owner, who keeps it', async () => {
+  it('an edit that reached it is set right by its owner, who keeps it, and the mark in it counts as none', async () => {
     await h.create('LldapUser', 'edited', await managed('edited', h.namespace, 'the password of ours'));
     await h.reconcile('LldapUser', 'edited');
     await h.create(
@@ -147,8 +148,86 @@ describe('An account that is replaced while a resource is reconciled', () => {
     await h.settle();
     const { email, attributes } = await seen('edited');
     assert.deepEqual([email, attributes.first_name], [`edited@${other}.example.com`, undefined]);
-    assert.deepEqual(attributes['k8s-owner'], [await h.mark('LldapUser', 'edited', 'created', other)]);
+    assert.deepEqual(attributes['k8s-owner'], [await h.updatedMark('LldapUser', 'edited', 'created', other)]);
     assert.equal((await h.reconcile('LldapUser', 'edited')).reason, 'Conflict');
+  });
+
+  /** A tenant's resource of the name waits while a privileged one has the account, whose mark somebody removed. */
+  const withTenantInWait = async (name: string) => {
+    const privileged = { namespace: h.operatorNamespace };
+    await h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore' }, privileged);
+    assert.equal((await h.reconcile('LldapUser', name, { full: true, ...privileged })).ready, true);
+    await h.create('LldapMembership', name, { userName: name, groupName: 'lldap_admin' }, privileged);
+    assert.equal((await h.reconcile('LldapMembership', name, { full: true, ...privileged })).ready, true);
+    await h.create('LldapUser', name, await managed(name, other, 'the password of a tenant'), { namespace: other });
+    assert.equal((await h.reconcile('LldapUser', name, { namespace: other })).reason, 'Conflict');
+    await byHand(`updateUser(user: {id: "${name}", removeAttributes: ["k8s-owner"]}) { ok }`);
+  };
+  /** Between the reading of lldap and the writing to it, at the question who records the account. */
+  const isOwnerLookup = ({ method, path }: KubeRequest) => method === 'GET' && path.includes('status.uuid');
+  const once = (fits: (request: KubeRequest) => boolean, replace: () => Promise<void>) => {
+    let isDone = false;
+    h.interfere = async (by, request) => {
+      if (isDone || by !== 'user' || !fits(request)) return;
+      isDone = true;
+      await replace();
+    };
+    return () => assert.equal(isDone, true);
+  };
+  /** What events, two sweeps and a full run make of it. */
+  const recover = async () => {
+    h.interfere = async () => {};
+    await h.lldap.heal();
+    await h.restart();
+    for (const mode of ['sweep', 'full', 'sweep'] as const) {
+      await h.startup(mode);
+      await h.settle();
+    }
+  };
+
+  for (const end of ['the process died', 'lldap did not answer'] as const)
+    it(`a tenant whose account got a privileged resource’s mark is no administrator, though ${end} right after the write`, async () => {
+      const name = end === 'the process died' ? 'marked-died' : 'marked-lost';
+      await withTenantInWait(name);
+      const wasReplaced = once(isOwnerLookup, async () => {
+        await byHand(`deleteUser(userId: "${name}") { ok }`);
+        await h.reconcile('LldapUser', name, { namespace: other, full: true, by: h.another() });
+        assert.equal((await h.ready('LldapUser', name, other)).status, 'True');
+        if (end === 'lldap did not answer') return h.lldap.fault({ kind: 'drop', only: { operation: 'updateUser', id: name }, times: 1 });
+        await h.lldap.fault({ kind: 'status', status: 503, only: { operation: 'user', id: name } });
+        h.interfere = async (_by, request) => {
+          if (isStatus(request)) throw new Error('the process is no more');
+        };
+      });
+      const reconciled = h.reconcile('LldapUser', name, { namespace: h.operatorNamespace, full: true, by: h.another() });
+      if (end === 'the process died') await assert.rejects(reconciled, /the process is no more/);
+      else assert.equal((await reconciled).reason, 'LldapUnavailable');
+      wasReplaced();
+      assert.notDeepEqual((await seen(name)).attributes['k8s-owner'], [await h.mark('LldapUser', name, 'created', other)]);
+      await recover();
+      assert.equal(await h.lldap.check(name, 'the password of a tenant'), true);
+      const { groups, attributes } = await seen(name);
+      assert.deepEqual(groups, []);
+      assert.deepEqual(attributes['k8s-owner'], [await h.updatedMark('LldapUser', name, 'created', other)]);
+    });
+
+  it('a tenant whose mark reached a person’s account by an unanswered write does not own it', async () => {
+    await h.create('LldapUser', 'bob', await managed('bob', other, 'the password of a tenant'), { namespace: other });
+    assert.equal((await h.reconcile('LldapUser', 'bob', { namespace: other, full: true })).ready, true);
+    await byHand('updateUser(user: {id: "bob", removeAttributes: ["k8s-owner"]}) { ok }');
+    const wasReplaced = once(isOwnerLookup, async () => {
+      await byHand('deleteUser(userId: "bob") { ok }');
+      await byHand('createUser(user: {id: "bob", email: "bob@example.com"}) { id }');
+      await h.lldap.fault({ kind: 'drop', only: { operation: 'updateUser', id: 'bob' }, times: 1 });
+    });
+    assert.equal((await h.reconcile('LldapUser', 'bob', { namespace: other, full: true })).reason, 'LldapUnavailable');
+    wasReplaced();
+    await recover();
+    assert.equal(await h.lldap.check('bob', 'the password of a tenant'), false);
+    assert.equal((await h.ready('LldapUser', 'bob', other)).reason, 'NotOurs');
+    await h.remove('LldapUser', 'bob', other);
+    await h.reconcile('LldapUser', 'bob', { namespace: other });
+    assert.ok(await seen('bob'));
   });
 
   it('what somebody deleted in lldap is made again by its own resource, which a membership that misses it asks', async () => {

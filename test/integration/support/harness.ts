@@ -44,8 +44,10 @@ export interface Harness extends Person {
   breakBroker(broken: boolean): void;
   /** Asked before each call of a function to the API server; what it throws is the answer. */
   interfere: (by: string, request: KubeRequest) => Promise<void>;
-  /** The mark that a resource puts on its object. */
+  /** The mark that a resource creates its object with. */
   mark(kind: KindName, name: string, origin: 'created' | 'adopted', namespace?: string): Promise<string>;
+  /** The mark that a resource puts on an object that exists, which it records. */
+  updatedMark(kind: 'LldapUser' | 'LldapGroup', name: string, origin: 'created' | 'adopted', namespace?: string): Promise<string>;
   /** What every function logged, at level debug. */
   logs: string[];
   /** One event for a resource as the function answers it. */
@@ -153,6 +155,9 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
     interfere: async () => {},
     async mark(kind, name, origin, ns = namespace) {
       return `v2;${instance};${ns}/${name};${origin};${(await harness.get(kind, name, ns)).metadata.uid}`;
+    },
+    async updatedMark(kind, name, origin, ns = namespace) {
+      return `${await harness.mark(kind, name, origin, ns)};${(await harness.get(kind, name, ns)).status?.uuid}`;
     },
     logs: [],
     deliver(kind, name, { namespace: ns = namespace, by = functions, ...occasion } = { full: true }) {

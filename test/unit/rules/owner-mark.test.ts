@@ -5,7 +5,7 @@ import { markFor } from '../../../shared/rules/ownership.ts';
 import { policy, user } from '../support/examples.ts';
 
 const OLD: Mark = { instance: 'main', namespace: 'team', name: 'alice', origin: 'created' };
-const MARK: Mark = { ...OLD, uid: '0b1c-2d' };
+const MARK = { ...OLD, uid: '0b1c-2d' };
 
 describe('shared/rules/owner-mark', () => {
   it('names the installation, the resource and the origin', () => {
@@ -13,12 +13,24 @@ describe('shared/rules/owner-mark', () => {
     assert.deepEqual(markFor(user({ metadata: { uid: 'u-1' } }), 'adopted', policy()).value, ['v2;main;team/alice;adopted;u-1']);
   });
 
+  it('that an update writes names the object, too', () => {
+    const { value } = markFor(user({ metadata: { uid: 'u-1' } }), 'adopted', policy(), '3f-9a');
+    assert.deepEqual(value, ['v2;main;team/alice;adopted;u-1;3f-9a']);
+  });
+
   it('is read back as it was written, whatever names Kubernetes allows', () => {
     const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,30}[a-z0-9])?$/);
     const label = fc.stringMatching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,30}[A-Za-z0-9])?$/);
-    const marks = fc.record<Mark>(
-      { instance: label, namespace: name, name, origin: fc.constantFrom('created', 'adopted'), uid: fc.uuid() },
-      { noNullPrototype: true },
+    const marks = fc.record(
+      {
+        instance: label,
+        namespace: name,
+        name,
+        origin: fc.constantFrom('created' as const, 'adopted' as const),
+        uid: fc.uuid(),
+        objectUuid: fc.uuid(),
+      },
+      { noNullPrototype: true, requiredKeys: ['instance', 'namespace', 'name', 'origin', 'uid'] },
     );
     fc.assert(fc.property(marks, (mark) => assert.deepEqual(parseMark(formatMark(mark)), mark)));
   });
@@ -32,6 +44,8 @@ describe('shared/rules/owner-mark', () => {
     'another version': 'v3;main;team/alice;created;0b1c-2d',
     'the second format without a uid': 'v2;main;team/alice;created',
     'a uid that is none': 'v2;main;team/alice;created;a b',
+    'an object that is none': 'v2;main;team/alice;created;0b1c-2d;3f 9a',
+    'an object in the first format': 'v1;main;team/alice;created;;3f-9a',
     'no installation': 'v1;;team/alice;created',
     'no namespace': 'v1;main;/alice;created',
     'no name': 'v1;main;team/;created',
@@ -51,9 +65,15 @@ describe('shared/rules/owner-mark', () => {
       { name: 'mail', value: ['a@example.com'] },
       { name: 'k8s-owner', value: [formatMark(MARK)] },
     ];
-    assert.deepEqual(markOf({ attributes }), MARK);
-    assert.equal(markOf({ attributes: [] }), undefined);
-    assert.equal(markOf({ attributes: [{ name: 'k8s-owner', value: [] }] }), undefined);
+    assert.deepEqual(markOf({ uuid: '3f-9a', attributes }), MARK);
+    assert.equal(markOf({ uuid: '3f-9a', attributes: [] }), undefined);
+    assert.equal(markOf({ uuid: '3f-9a', attributes: [{ name: 'k8s-owner', value: [] }] }), undefined);
+  });
+
+  it('counts as no mark on another object than the one that it names, to which an update may have carried it', () => {
+    const attributes = [{ name: 'k8s-owner', value: [formatMark({ ...MARK, objectUuid: '3f-9a' })] }];
+    assert.deepEqual(markOf({ uuid: '3f-9a', attributes }), { ...MARK, objectUuid: '3f-9a' });
+    assert.equal(markOf({ uuid: '77-0c', attributes }), undefined);
   });
 
   it('an attribute has the first of its values', () => {

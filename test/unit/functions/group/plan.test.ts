@@ -8,7 +8,7 @@ import type { Owner } from '../../../../shared/rules/ownership.ts';
 import { definition, group, groupAccount, policy, told } from '../../support/examples.ts';
 
 const OURS: Owner = { who: 'self', origin: 'created', marked: true };
-const MARK = { name: 'k8s-owner', value: ['v2;main;team/crew;created;uid-team-crew'] };
+const MARK = { name: 'k8s-owner', value: ['v2;main;team/crew;created;uid-team-crew;uuid-crew'] };
 
 interface Example {
   resource?: LldapGroup;
@@ -79,7 +79,7 @@ describe('functions/group/plan', () => {
         resource: group({ metadata: { namespace: 'admins' } }),
         observed: { group: found, owner: { who: 'nobody' } },
       });
-      const mark = { name: 'k8s-owner', value: ['v2;main;admins/crew;adopted;uid-admins-crew'] };
+      const mark = { name: 'k8s-owner', value: ['v2;main;admins/crew;adopted;uid-admins-crew;uuid-crew'] };
       assert.deepEqual(made, {
         statusPatch: { groupId: 7, uuid: 'uuid-crew', origin: 'adopted' },
         steps: [{ do: 'update', id: 7, name: 'Crew', change: { insertAttributes: [mark] } }],

@@ -140,6 +140,7 @@ describe('functions/membership/plan', () => {
       'whom a tenant owns': marked('v1;main;team/alice;created'),
       'whom nobody owns': alice,
       'whose mark was removed': account({ groups: [crew] }),
+      'whose mark is for another account': marked('v2;main;admins/alice;adopted;uid-admins-alice;uuid-before'),
       'whose mark is none': marked('admins/alice'),
       'whom a namespace of the same name owns in another installation': marked('v1;second;admins/alice;created'),
     };

@@ -69,6 +69,11 @@ describe('functions/startup/drift', () => {
       'when a field is another': [aUser({ spec: { displayName: 'A' } }), [has({}, shown('B'))], true],
       'when an attribute is another': [aUser({ spec: nick }), [has()], true],
       'when its mark is gone': [aUser(), [has({}, [])], true],
+      'when its mark is for the account before it': [
+        aUser(),
+        [has({}, [owned('v2;main;team/alice;created;uid-team-alice;uuid-before')])],
+        true,
+      ],
       'when its mark names another': [aUser(), [has({}, [owned('v2;main;other/al;created;uid-other-al')])], true],
       'when somebody else set its password': [aUser({}, { passwordModifiedAt: '2026-03-01T10:00:00+00:00' }), [has()], true],
       'when somebody else set a password that is managed in so many words': [

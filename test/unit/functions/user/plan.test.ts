@@ -150,7 +150,10 @@ describe('functions/user/plan', () => {
     it('gets its mark again where that was removed, together with all else', () => {
       const resource = user({ spec: { ...NO_PASSWORD, displayName: 'B', attributes: [{ name: 'nick', value: ['Ally'] }] } });
       const observed = { account: has, owner: { ...OURS, marked: false } };
-      const insertAttributes = [{ name: 'nick', value: ['Ally'] }, MARK];
+      const insertAttributes = [
+        { name: 'nick', value: ['Ally'] },
+        { ...MARK, value: [`${MARK.value[0]};uuid-alice`] },
+      ];
       assert.deepEqual(stepsOf({ resource, observed }), [{ do: 'update', change: { displayName: 'B', insertAttributes } }]);
     });
 
@@ -164,7 +167,7 @@ describe('functions/user/plan', () => {
       const resource = user({ metadata: { namespace: 'admins' }, spec: NO_PASSWORD });
       const made = planned({ resource, observed: { account: account(), owner: NOBODYS } });
       assert.ok('steps' in made);
-      const mark = { name: 'k8s-owner', value: ['v2;main;admins/alice;adopted;uid-admins-alice'] };
+      const mark = { name: 'k8s-owner', value: ['v2;main;admins/alice;adopted;uid-admins-alice;uuid-alice'] };
       assert.deepEqual(made.steps, [{ do: 'update', change: { insertAttributes: [mark] } }]);
       assert.deepEqual(made.statusPatch, { uuid: 'uuid-alice', origin: 'adopted' });
     });

@@ -13,7 +13,7 @@ import { once } from '../../shared/platform/concurrency.ts';
 import type { Definitions } from '../../shared/rules/attributes.ts';
 import { Failure, invalid } from '../../shared/rules/failure.ts';
 import { attribute, markOf, ownerText } from '../../shared/rules/owner-mark.ts';
-import { markFor } from '../../shared/rules/ownership.ts';
+import { authorize, markFor } from '../../shared/rules/ownership.ts';
 import {
   isPasswordManaged,
   type PasswordKey,
@@ -77,7 +77,9 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
     plan,
     async observeDeletion(context, onlyCreated) {
       const found = await observeAccount(context);
-      return { definitions: new Map(), ...(!onlyCreated || found.account?.uuid === context.draft.uuid ? found : {}) };
+      if (onlyCreated) return { definitions: new Map(), ...(found.account?.uuid === context.draft.uuid ? found : {}) };
+      await handOver(context, found);
+      return { definitions: new Map(), ...found };
     },
     planDeletion,
     apply,
@@ -171,8 +173,7 @@ async function setPassword(step: PasswordStep, context: UserContext): Promise<vo
     checkpoint();
     await io.passwords.set(id, step.password);
     const account = await verifyWritten(context, async (replaced) => {
-      // A random password, so that nobody can log in with the one meant for another account. The owner's reconcile sets its own.
-      if (markOf(replaced)?.uid !== resource.metadata.uid) await io.passwords.set(id, randomBytes(32).toString('base64url'));
+      if (markOf(replaced)?.uid !== resource.metadata.uid) await disablePassword(io, id);
     });
     return account && attribute(account, 'password_modified_date');
   }
@@ -198,11 +199,29 @@ async function verifyWritten(context: UserContext, undo?: (replaced: LldapAccoun
   );
 }
 
-/** Enqueues the owner of an account that replaced ours: a reconcile that died may have written to it. */
-async function handOver({ io, resource, draft }: UserContext, { account, owner }: Pick<Observed, 'account' | 'owner'>): Promise<void> {
-  if (owner?.who !== 'other' || draft.uuid === undefined || draft.uuid === account?.uuid) return;
-  await enqueueDependents(io, () => resourcesClaiming(io, resource, declaredName(resource)));
+/**
+ * Makes up for what an earlier reconcile may have written to the account that replaced ours, if lldap's answer was lost
+ * or the process died: a password that works there although it is our Secret's is disabled, and resources that claim the
+ * name are enqueued. Done once, since the draft then forgets our account.
+ */
+async function handOver(context: UserContext, { account, owner }: Pick<Observed, 'account' | 'owner'>): Promise<void> {
+  const { io, resource, draft, policy, checkpoint } = context;
+  if (!account || !owner || draft.uuid === undefined || draft.uuid === account.uuid) return;
+  const isOurs = !(authorize(owner, account.id, resource.metadata.namespace, resource.kind, policy) instanceof Failure);
+  if (isOurs) return;
+  const state = resource.spec.passwordPolicy === 'Ignore' ? undefined : await readPassword(context);
+  if (state && !(state instanceof Failure) && (await io.passwords.verify(account.id, state.password))) {
+    checkpoint();
+    await disablePassword(io, account.id);
+  }
+  const isAsked = await enqueueDependents(io, () => resourcesClaiming(io, resource, declaredName(resource)));
+  if (!isAsked) return;
   delete draft.uuid;
   delete draft.passwordHash;
   delete draft.passwordModifiedAt;
+}
+
+/** Sets a random password where one that was meant for another account works. The owner's reconcile sets its own. */
+function disablePassword(io: Io, id: string): Promise<void> {
+  return io.passwords.set(id, randomBytes(32).toString('base64url'));
 }

@@ -13,13 +13,19 @@ export function targetOf(resource: ResourceOf[KindName]): Target {
   return { kind: resource.kind, namespace: resource.metadata.namespace, name: resource.metadata.name };
 }
 
-/** Posts a reconcile event for each target. A failure is only logged: the dependents' own retries and the sweep make up for it. */
-export async function enqueueDependents(io: Io, find: () => Promise<Target[]>): Promise<void> {
+/**
+ * Posts a reconcile event for each target. A failure is only logged: the dependents' own retries and the sweep make up for it.
+ *
+ * @returns whether all events were posted
+ */
+export async function enqueueDependents(io: Io, find: () => Promise<Target[]>): Promise<boolean> {
   try {
     for (const target of await find()) await io.broker.reconcile(target);
+    return true;
   } catch (error) {
     if (!(error instanceof BrokerError || error instanceof KubeError)) throw error;
     io.log.warn('failed to enqueue dependents', { reason: error instanceof KubeError ? error.brief : error.message });
+    return false;
   }
 }
 

@@ -80,12 +80,21 @@ export class Invariants {
     }
     if (by.attempt) by.attempt.mutations++;
     const made = this.#made.get(by) ?? [];
-    // What reached another account than it was meant for is made useless.
-    const isUndoing = made.includes(`password ${uuid}`);
+    const isUndoing = made.includes(`password ${uuid}`) || this.#isStray(by, uuid);
     this.#made.set(by, [...made, `password ${uuid}`]);
     this.#noteSetting(by, uuid);
     const broken = isUndoing ? undefined : this.#password(by, userId, password);
     if (broken) this.#violate(`${broken}: ${textOf(by)} sets the password of ${userId}`);
+  }
+
+  /** Whether the resource's password works for an account that is not its own: it reached it instead of its own, and is made useless. */
+  #isStray(by: Context, uuid: string): boolean {
+    const pass = this.#pass(by);
+    if (pass?.self.kind !== 'LldapUser' || pass.self.spec.passwordPolicy === 'Ignore') return false;
+    const { self, moments } = pass;
+    const isOf = (moment: Moment) => moment.passwords.get(uuid) === passwordAsked(self, moment);
+    const object = this.#history.current.objects.find((o) => o.uuid === uuid);
+    return object !== undefined && !mayWrite(object, self, this.#history.current, this.#book) && moments.some(isOf);
   }
 
   /** Whoever reads lldap's date last takes it for that of its own password. */

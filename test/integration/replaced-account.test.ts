@@ -230,6 +230,87 @@ describe('An account that is replaced while a resource is reconciled', () => {
     assert.ok(await seen('bob'));
   });
 
+  /** The tenant's account gets another owner while the tenant's new password is under way, and lldap does not answer that. */
+  const withStrayPassword = async (name: string, replace: () => Promise<void>) => {
+    await h.create('LldapUser', name, await managed(name, other, 'the first of a tenant'), { namespace: other });
+    assert.equal((await h.reconcile('LldapUser', name, { namespace: other, full: true })).ready, true);
+    await h.secret(name, { password: 'the second of a tenant' }, { namespace: other });
+    const wasReplaced = once(isSecret, async () => {
+      await byHand(`deleteUser(userId: "${name}") { ok }`);
+      await replace();
+      await h.lldap.fault({ kind: 'drop', only: { operation: 'passwordModify', id: name }, times: 1 });
+    });
+    assert.equal((await h.reconcile('LldapUser', name, { namespace: other, full: true })).reason, 'LldapUnavailable');
+    wasReplaced();
+    h.interfere = async () => {};
+    assert.equal(await h.lldap.check(name, 'the second of a tenant'), true);
+  };
+  const byPerson = (name: string) => async () =>
+    void (await byHand(`createUser(user: {id: "${name}", email: "${name}@example.com"}) { id }`));
+  const byPrivileged = (name: string) => async () => {
+    await h.create(
+      'LldapUser',
+      name,
+      { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore' },
+      { namespace: h.operatorNamespace },
+    );
+    await h.reconcile('LldapUser', name, { namespace: h.operatorNamespace, full: true, by: h.another() });
+    assert.equal((await h.ready('LldapUser', name, h.operatorNamespace)).status, 'True');
+  };
+
+  for (const [name, owner, replace, reason] of [
+    ['stray-privileged', 'a privileged resource that leaves passwords to people', byPrivileged, 'Conflict'],
+    ['stray-person', 'a person', byPerson, 'NotOurs'],
+  ] as const) {
+    it(`a password that reached the account of ${owner} logs nobody in, though lldap did not answer, and is tried once`, async () => {
+      await withStrayPassword(name, replace(name));
+      await h.lldap.heal();
+      const cost = await h.cost(() => h.reconcile('LldapUser', name, { namespace: other, full: true }));
+      assert.deepEqual(cost.passwords, [`bind ${name}`, `passwordModify ${name}`]);
+      assert.equal((await h.ready('LldapUser', name, other)).reason, reason);
+      assert.equal(await h.lldap.check(name, 'the second of a tenant'), false);
+      assert.deepEqual((await h.cost(() => h.reconcile('LldapUser', name, { namespace: other, full: true }))).passwords, []);
+    });
+
+    it(`a password that reached the account of ${owner} logs nobody in, though the resource is deleted right after`, async () => {
+      const deleted = `${name}-deleted`;
+      await withStrayPassword(deleted, replace(deleted));
+      await h.remove('LldapUser', deleted, other);
+      assert.equal((await h.reconcile('LldapUser', deleted, { namespace: other })).result, 'deleted');
+      assert.equal(await h.lldap.check(deleted, 'the second of a tenant'), false);
+      assert.ok(await seen(deleted));
+    });
+  }
+
+  it('a password that a person gave the account that replaced ours stays', async () => {
+    await h.create('LldapUser', 'given', await managed('given', other, 'the password of a tenant'), { namespace: other });
+    assert.equal((await h.reconcile('LldapUser', 'given', { namespace: other, full: true })).ready, true);
+    await byHand('deleteUser(userId: "given") { ok }');
+    await byPerson('given')();
+    await h.lldap.setPassword('given', 'the password of a person');
+    const cost = await h.cost(() => h.reconcile('LldapUser', 'given', { namespace: other, full: true }));
+    assert.deepEqual(cost.passwords, ['bind given']);
+    assert.equal(await h.lldap.check('given', 'the password of a person'), true);
+  });
+
+  it('the owner of an account that replaced ours is asked again if the broker did not accept the event', async () => {
+    await h.create('LldapUser', 'unasked', await managed('unasked', h.namespace, 'the password of ours'));
+    await h.reconcile('LldapUser', 'unasked');
+    await h.create('LldapUser', 'unasked', await managed('unasked', other, 'the password of theirs'), { namespace: other });
+    await h.reconcile('LldapUser', 'unasked', { namespace: other });
+    await byHand('deleteUser(userId: "unasked") { ok }');
+    await h.reconcile('LldapUser', 'unasked', { namespace: other, full: true });
+    h.breakBroker(true);
+    await h.deliver('LldapUser', 'unasked');
+    h.breakBroker(false);
+    h.posted.reconcile = [];
+    await h.reconcile('LldapUser', 'unasked');
+    assert.deepEqual(asked(), [`LldapUser ${other}/unasked`]);
+    h.posted.reconcile = [];
+    await h.reconcile('LldapUser', 'unasked');
+    assert.deepEqual(asked(), []);
+  });
+
   it('what somebody deleted in lldap is made again by its own resource, which a membership that misses it asks', async () => {
     await h.create('LldapUser', 'lost', await managed('lost', h.namespace, 'the password of lost'));
     await h.create('LldapGroup', 'lost', { displayName: 'Lost' });

@@ -146,15 +146,16 @@ async function join({ user, group, joined }: JoinStep, context: MembershipContex
 /**
  * Removes an account that a join of a built-in group reached although it was meant for another one, unless a privileged
  * namespace owns the account. `joining` stays in the status until a join is confirmed: the request of a process that
- * died may still arrive.
+ * died may still arrive. After that, `joined` says for which account it was; another one without a mark stays, since a
+ * person may have created it and put it there.
  */
 async function recover(context: MembershipContext): Promise<void> {
   const { io, draft, policy, resource } = context;
   const record = draft.joining ?? (context.full || !isReady(resource) ? draft.joined : undefined);
-  if (!record || !isBuiltInGroup(resource.spec.groupName)) return;
+  if (!record || !isBuiltInGroup(resource.spec.groupName) || refuse(resource, policy)) return;
   const account = await io.lldap.user(membershipKeys(resource).userKey);
   if (!account || isOwnedByPrivileged(account, policy)) return;
-  const isIntended = !draft.joining && account.uuid === record.userUuid;
+  const isIntended = !draft.joining && (account.uuid === record.userUuid || !markOf(account));
   const reached = account.groups.find((g) => g.id === record.groupId && g.uuid === record.groupUuid);
   if (isIntended || !reached || account.id === policy.operatorLogin) return;
   context.checkpoint();

@@ -165,10 +165,11 @@ function mayRemove(self: LldapMembership, user: Identity, group: Identity, momen
   if (isGoing(self) && self.spec.deletionPolicy === 'Retain') return false;
   const joined = self.status?.joined;
   const was = joined?.userUuid === user.uuid && joined.groupUuid === group.uuid;
-  // Whom a join reached that was meant for the account before is taken out, by whichever process.
+  // Whom a join reached that was meant for the account before is taken out, by whichever process, unless a person may have put him there.
   const mark = readMark(user.mark, user.uuid);
   const isOwned = mark?.instance === book.instance && isPrivileged(mark.namespace, book);
-  const record = self.status?.joining ?? joined;
+  const record = self.status?.joining ?? (mark && joined);
+  if (!isPrivileged(self.metadata.namespace, book) && isBuiltIn(group.name)) return false;
   if (record?.groupUuid === group.uuid && isBuiltIn(group.name) && !was && !isOwned && lower(self.spec.userName) === user.name) return true;
   if (!was && !joinedIt && !(isGoing(self) && declares(self) === `${user.name} in ${lower(group.name)}`)) return false;
   return !isClaimed(self, user, group, moment, book);

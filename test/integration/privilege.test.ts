@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { BUILT_IN_GROUPS } from '../../shared/constants.ts';
+import { BUILT_IN_GROUPS, FINALIZER } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type Harness, startHarness } from './support/harness.ts';
@@ -45,6 +45,21 @@ describe('Privilege', () => {
     }
     assert.deepEqual(await groupsOf('tenant'), []);
   });
+
+  for (const field of ['joining', 'joined'])
+    it(`a tenant who forges status.${field} takes nobody out of a built-in group`, async () => {
+      const { id: groupId, uuid: groupUuid } = (await admins()) ?? assert.fail('no lldap_admin');
+      const boss = `boss-${field}`;
+      await byHand(`createUser(user: {id: "${boss}", email: "${boss}@example.com"}) { id }`);
+      await promote(boss);
+      await h.create('LldapMembership', boss, { userName: boss, groupName: 'lldap_admin' });
+      await h.edit('LldapMembership', boss, { metadata: { finalizers: [FINALIZER] } });
+      await h.editStatus('LldapMembership', boss, { [field]: { userUuid: 'of another account', groupId, groupUuid } });
+      assert.equal((await h.reconcile('LldapMembership', boss)).reason, 'Forbidden');
+      await h.remove('LldapMembership', boss);
+      await h.reconcile('LldapMembership', boss);
+      assert.deepEqual(await groupsOf(boss), ['lldap_admin']);
+    });
 
   it('from the operator’s namespace they are made and unmade for its own users', async () => {
     for (const [i, name] of BUILT_IN_GROUPS.entries()) {

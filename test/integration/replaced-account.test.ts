@@ -28,6 +28,8 @@ describe('An account that is replaced while a resource is reconciled', () => {
     return { username, email: `${username}@${namespace}.example.com`, passwordSecretRef: { name: username, key: 'password' } };
   };
   const byHand = (mutation: string) => h.lldap.edit(`mutation { ${mutation} }`);
+  const byPerson = (name: string) => async () =>
+    void (await byHand(`createUser(user: {id: "${name}", email: "${name}@example.com"}) { id }`));
   const seen = async (username: string) => (await h.lldap.users()).find(({ id }) => id === username) ?? assert.fail('not there');
 
   /** At the first request that fits, the account becomes one that the resource of this name in `other` has just created. */
@@ -105,6 +107,29 @@ describe('An account that is replaced while a resource is reconciled', () => {
       if (name === 'kept') await h.remove('LldapMembership', name, h.operatorNamespace);
       await h.reconcile('LldapMembership', name, { namespace: h.operatorNamespace });
       assert.deepEqual((await seen(name)).groups, [], name);
+    }
+  });
+
+  it('by a join that was confirmed long ago, a tenant’s account leaves lldap_admin, and one that a person created and put there stays', async () => {
+    const admins = (await h.lldap.groups()).find(({ displayName }) => displayName === 'lldap_admin') ?? assert.fail('no lldap_admin');
+    const privileged = { namespace: h.operatorNamespace };
+    for (const [name, create, groups] of [
+      ['late-tenant', async () => {}, []],
+      ['late-person', async () => byPerson('late-person')(), ['lldap_admin']],
+    ] as const) {
+      await h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore' }, privileged);
+      await h.reconcile('LldapUser', name, { full: true, ...privileged });
+      await h.create('LldapMembership', name, { userName: name, groupName: 'lldap_admin' }, privileged);
+      assert.equal((await h.reconcile('LldapMembership', name, { full: true, ...privileged })).ready, true);
+      await h.remove('LldapUser', name, h.operatorNamespace);
+      await h.reconcile('LldapUser', name, privileged);
+      await create();
+      await h.create('LldapUser', name, await managed(name, other, 'the password of a tenant'), { namespace: other });
+      await h.reconcile('LldapUser', name, { namespace: other, full: true });
+      await byHand(`addUserToGroup(userId: "${name}", groupId: ${admins.id}) { ok }`);
+      const report = await h.reconcile('LldapMembership', name, { full: true, ...privileged });
+      assert.equal(report.reason, 'UserNotPrivileged', name);
+      assert.deepEqual((await seen(name)).groups, groups, name);
     }
   });
 
@@ -245,8 +270,6 @@ describe('An account that is replaced while a resource is reconciled', () => {
     h.interfere = async () => {};
     assert.equal(await h.lldap.check(name, 'the second of a tenant'), true);
   };
-  const byPerson = (name: string) => async () =>
-    void (await byHand(`createUser(user: {id: "${name}", email: "${name}@example.com"}) { id }`));
   const byPrivileged = (name: string) => async () => {
     await h.create(
       'LldapUser',

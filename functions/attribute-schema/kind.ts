@@ -2,9 +2,10 @@ import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
 import { resourcesNamingAttribute, targetOf } from '../../shared/lookup/dependents.ts';
+import { desiredDefinition } from '../../shared/rules/attributes.ts';
 import { claimsName, isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { declaredName, refOf } from '../../shared/rules/resource-names.ts';
-import { desired, type Observed, plan, planDeletion, type Step } from './plan.ts';
+import { type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type SchemaContext = ReconcileContext<'LldapAttributeSchema'>;
 
@@ -31,7 +32,7 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
     const { target } = resource.spec;
     const name = declaredName(resource);
     if (step.do === 'delete') return io.lldap.deleteAttribute(target, name);
-    await io.lldap.addAttribute(target, { name, ...desired(resource) });
+    await io.lldap.addAttribute(target, { name, ...desiredDefinition(resource) });
     draft.created = true;
   },
   describe: (step) => (step.do === 'create' ? 'defined the attribute' : 'deleted the attribute'),

@@ -2,6 +2,7 @@ import type { StatusOf } from '../../shared/engine/context.ts';
 import type { Plan, PlanInput } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
 import type { AttributeDefinition } from '../../shared/lldap/api.ts';
+import { differingFields } from '../../shared/rules/attributes.ts';
 import { type Failure, invalid, notReady } from '../../shared/rules/failure.ts';
 import { mayDeleteDefinition } from '../../shared/rules/ownership.ts';
 import { declaredName } from '../../shared/rules/resource-names.ts';
@@ -34,8 +35,7 @@ export function plan(
  */
 export function planDeletion({ resource, draft, policy }: PlanInput<'LldapAttributeSchema'>, observed: Observed): Plan<Step> {
   const { definition, isAlsoDeclared, usedBy } = observed;
-  const mayDelete = mayDeleteDefinition({ ...resource, status: draft }, policy);
-  if (!definition || isAlsoDeclared || !mayDelete || difference(resource, definition)) return { steps: [] };
+  if (!definition || isAlsoDeclared || !mayDeleteDefinition({ ...resource, status: draft }, definition, policy)) return { steps: [] };
   if (!usedBy) return { steps: [{ do: 'delete' }] };
   const name = declaredName(resource);
   return {
@@ -44,24 +44,12 @@ export function planDeletion({ resource, draft, policy }: PlanInput<'LldapAttrib
   };
 }
 
-/** The definition that the spec asks for, with the API's defaults. */
-export function desired({ spec }: LldapAttributeSchema) {
-  return {
-    type: spec.attributeType,
-    isList: spec.isList ?? false,
-    isVisible: spec.isVisible ?? false,
-    isEditable: spec.isEditable ?? false,
-  };
-}
-
 function difference(resource: LldapAttributeSchema, definition: AttributeDefinition): Failure | undefined {
   const name = declaredName(resource);
   if (definition.isHardcoded) return invalid('Protected', `spec.attributeName: ${name} is built into lldap. Choose another name.`);
-  const want = Object.entries(desired(resource));
-  const have: Record<string, unknown> = { ...definition };
-  const differing = want.filter(([field, value]) => have[field] !== value);
+  const differing = differingFields(resource, definition);
   if (differing.length === 0) return undefined;
-  const fields = differing.map(([field, value]) => `${field === 'type' ? 'attributeType' : field} ${have[field]}, not ${value}`);
+  const fields = differing.map((d) => `${d.field === 'type' ? 'attributeType' : d.field} ${d.observed}, not ${d.desired}`);
   return invalid(
     'SchemaMismatch',
     `lldap has the attribute ${name} with ${fields.join(' and ')}, and cannot edit definitions. Use another name, or declare lldap's definition.`,

@@ -1,56 +1,42 @@
 import type { ReconcileContext } from '../engine/context.ts';
 import type { AttributeTarget, KindName, LldapAttributeSchema } from '../kube/resources.ts';
-import type { AttributeDefinition, LldapError } from '../lldap/api.ts';
+import type { LldapError } from '../lldap/api.ts';
 import { foldId } from '../lldap/names.ts';
 import type { Definition, Definitions } from '../rules/attributes.ts';
 import { type Failure, notReady } from '../rules/failure.ts';
 import { mayDeleteDefinition } from '../rules/ownership.ts';
-import type { Policy } from '../rules/policy.ts';
 import { claimsName, hasFinalizer, isDeleting, isReady } from '../rules/predicates.ts';
 import { declaredName, refOf } from '../rules/resource-names.ts';
 import { enqueueDependents, targetOf } from './dependents.ts';
 
 /**
- * The definitions of the attributes that a user or group names: from the Ready resource that declares an attribute, else
- * from lldap's own schema. Nothing changes a definition that lldap has, so a resource that is not Ready is waited for
- * only while lldap has no definition, or while that resource may be about to delete it.
+ * The definitions of the attributes that a user or group names, as lldap has them: a schema's spec and status may say
+ * anything. Nothing changes a definition that lldap has, so a schema that is not Ready is waited for only while lldap has
+ * none, or while the schema may be about to delete it. One that a Ready schema has lost is left out, and the write leads
+ * to {@link askForDefinition}.
  *
  * @throws Failure NotReady that names the first attribute without a definition
  */
 export async function findDefinitions(
-  work: Pick<ReconcileContext<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>,
+  context: Pick<ReconcileContext<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>,
 ): Promise<Definitions> {
-  const { io, policy, resource } = work;
-  const definitions = new Map();
+  const { io, policy, resource } = context;
+  const definitions = new Map<string, Definition>();
   const { attributes } = resource.spec;
   if (!attributes?.length) return definitions;
   const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
   const schemas = (await io.lookup.all('LldapAttributeSchema')).filter((s) => s.spec.target === target && claimsName(s));
-  let defined: AttributeDefinition[] | undefined;
+  const defined = (await io.lookup.schema())[target];
   for (const { name } of attributes) {
     const declaring = schemas.filter((s) => declaredName(s) === foldId(name));
-    let definition: Definition | undefined = declaredDefinition(declaring, name, policy);
-    if (!definition) {
-      defined ??= (await io.lldap.schema())[target];
-      definition = defined.find((a) => a.name === foldId(name));
-    }
+    const definition = defined.find((a) => a.name === foldId(name));
+    if (definition) definitions.set(foldId(name), definition);
+    if (declaring.some((s) => isReady(s) && !isDeleting(s))) continue;
     if (!definition) throw missingDefinition(declaring[0], name, target);
-    definitions.set(foldId(name), definition);
+    const deleting = declaring.find((s) => isDeleting(s) && hasFinalizer(s) && mayDeleteDefinition(s, definition, policy));
+    if (deleting) throw leavingDefinition(deleting, name);
   }
   return definitions;
-}
-
-/** The definition by a Ready resource; undefined where lldap's own counts. @throws Failure NotReady while lldap's own may be deleted */
-function declaredDefinition(declaring: readonly LldapAttributeSchema[], name: string, policy: Policy): Definition | undefined {
-  const ready = declaring.find((s) => isReady(s) && !isDeleting(s));
-  if (ready) return { type: ready.spec.attributeType, isList: ready.spec.isList ?? false, isReadonly: false };
-  const deleting = declaring.find((s) => isDeleting(s) && hasFinalizer(s) && mayDeleteDefinition(s, policy));
-  if (deleting)
-    throw notReady(
-      'DependencyNotReady',
-      `The LldapAttributeSchema ${refOf(deleting)} is being deleted, and the attribute ${name} with it. Remove ${name} from spec.attributes, or create another LldapAttributeSchema for it.`,
-    );
-  return undefined;
 }
 
 /**
@@ -80,5 +66,12 @@ function missingDefinition(waiting: LldapAttributeSchema | undefined, name: stri
     waiting
       ? `The LldapAttributeSchema ${refOf(waiting)}, which declares the attribute ${name}, is not Ready. See its status for the reason.`
       : `lldap has no attribute ${name} for ${target.toLowerCase()}s. Create an LldapAttributeSchema for it, or correct spec.attributes.`,
+  );
+}
+
+function leavingDefinition(deleting: LldapAttributeSchema, name: string): Failure {
+  return notReady(
+    'DependencyNotReady',
+    `The LldapAttributeSchema ${refOf(deleting)} is being deleted, and the attribute ${name} with it. Remove ${name} from spec.attributes, or create another LldapAttributeSchema for it.`,
   );
 }

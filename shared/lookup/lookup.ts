@@ -19,6 +19,8 @@ export interface Lookup {
   select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<ResourceOf[K][]>;
   /** lldap's groups, in one list that concurrent callers share. */
   groups(): Promise<LldapGroupAccount[]>;
+  /** lldap's definitions, in one read that concurrent callers share. */
+  schema: LldapClient['schema'];
   get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
   /** The Secrets with the instance's label. */
   secrets(): Promise<Secret[]>;
@@ -43,6 +45,7 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, o
     all: (kind) => lists[kind](),
     select: list,
     groups: shareRead(() => lldap.groups()),
+    schema: shareRead(() => lldap.schema()),
     async get(kind, namespace, name) {
       const only = await onlyNamespace();
       if (only !== undefined && namespace !== only) return undefined;

@@ -1,4 +1,4 @@
-import type { AttributeValue } from '../kube/resources.ts';
+import type { AttributeValue, LldapAttributeSchema } from '../kube/resources.ts';
 import type { AttributeChange, AttributeDefinition } from '../lldap/api.ts';
 import { foldId } from '../lldap/names.ts';
 import { truncate } from '../platform/text.ts';
@@ -34,6 +34,24 @@ export function checkAttributes(desired: readonly AttributeValue[] = [], definit
       );
   }
   return undefined;
+}
+
+/** The definition that a schema asks for, with the API's defaults. */
+export function desiredDefinition({ spec }: LldapAttributeSchema) {
+  return {
+    type: spec.attributeType,
+    isList: spec.isList ?? false,
+    isVisible: spec.isVisible ?? false,
+    isEditable: spec.isEditable ?? false,
+  };
+}
+
+/** The fields in which lldap's definition is not the one that a schema asks for. */
+export function differingFields(schema: LldapAttributeSchema, definition: AttributeDefinition) {
+  const desired = desiredDefinition(schema);
+  return (Object.keys(desired) as (keyof typeof desired)[])
+    .filter((field) => desired[field] !== definition[field])
+    .map((field) => ({ field, desired: desired[field], observed: definition[field] }));
 }
 
 /**

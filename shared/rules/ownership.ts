@@ -1,6 +1,8 @@
 import { MARK_ATTRIBUTE } from '../constants.ts';
 import type { AttributeValue, LldapAttributeSchema, LldapGroup, LldapUser } from '../kube/resources.ts';
+import type { AttributeDefinition } from '../lldap/api.ts';
 import { isBuiltInGroup } from '../lldap/names.ts';
+import { differingFields } from './attributes.ts';
 import { type Failure, invalid, taken } from './failure.ts';
 import { formatMark, type Mark, type Origin } from './owner-mark.ts';
 import { isPrivileged, type Policy } from './policy.ts';
@@ -127,9 +129,13 @@ export function refusePrivilegedAccount(
   );
 }
 
-/** Whether deleting a resource deletes its definition and everybody's values: if the resource created it, or a privileged namespace says so. */
-export function mayDeleteDefinition({ spec, status, metadata }: LldapAttributeSchema, policy: Policy): boolean {
-  if (spec.deletionPolicy === 'Retain') return false;
+/**
+ * Whether deleting a schema deletes lldap's definition and everybody's values: if lldap's is the one that the schema
+ * asks for, and the schema created it or a privileged namespace says so.
+ */
+export function mayDeleteDefinition(schema: LldapAttributeSchema, definition: AttributeDefinition, policy: Policy): boolean {
+  const { spec, status, metadata } = schema;
+  if (spec.deletionPolicy === 'Retain' || definition.isHardcoded || differingFields(schema, definition).length > 0) return false;
   return status?.created === true || (spec.deletionPolicy === 'Delete' && isPrivileged(policy, metadata.namespace));
 }
 

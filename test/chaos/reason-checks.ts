@@ -109,7 +109,7 @@ function attributeReason(world: World, resource: LldapUser | LldapGroup, target:
     const definition = definitions.get(fold(name));
     if (reason === 'DependencyNotReady') {
       const declaring = world.kube.all('LldapAttributeSchema').filter((s) => s.spec.target === target && declares(s) === lower(name));
-      const isLeaving = (s: AnyResource) => s.metadata.deletionTimestamp !== undefined && mayTakeAway(s, world.book);
+      const isLeaving = (s: AnyResource) => s.metadata.deletionTimestamp !== undefined && mayTakeAway(s, world.book) && holds(world, s);
       return isAwaited(declaring, definition !== undefined, isLeaving);
     }
     const isWrong = definition?.attributeType === 'INTEGER' && value.some((v) => v !== '' && !/^[+-]?\d+$/.test(v));

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { FINALIZER } from '../../shared/constants.ts';
 import type { AttributeType, AttributeValue } from '../../shared/kube/resources.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { JPEG } from '../local/lldap/jpeg.ts';
@@ -285,6 +286,34 @@ describe('Attributes', () => {
     await h.remove('LldapAttributeSchema', 'late', namespace);
     assert.equal((await h.reconcile('LldapAttributeSchema', 'late', { namespace })).reason, 'Suspended');
     assert.equal((await make('LldapUser', 'going', [{ name: 'manual', value: ['5'] }])).ready, true);
+  });
+
+  it('a tenant who forges the status of a definition of his own does not make others’ values invalid, nor hold them up', async () => {
+    const namespace = await h.cluster.createNamespace('tenant');
+    const spec = { attributeName: 'forged', attributeType: 'Integer' as const, target: 'User' as const };
+    const asByHand = 'attributeType: STRING, isList: false, isVisible: true, isEditable: false';
+    await h.lldap.edit(`mutation { addUserAttribute(name: "forged", ${asByHand}) { ok } }`);
+    // Ready, so that no event of it leads to a reconcile.
+    await h.create('LldapAttributeSchema', 'forged', spec, { namespace });
+    const { metadata } = await h.edit('LldapAttributeSchema', 'forged', { metadata: { finalizers: [FINALIZER] } }, namespace);
+    const ready = { type: 'Ready', status: 'True', reason: 'Reconciled', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' };
+    await h.editStatus('LldapAttributeSchema', 'forged', { observedGeneration: metadata.generation, conditions: [ready] }, namespace);
+    const report = await make('LldapUser', 'by-the-window', [{ name: 'forged', value: ['by the window'] }]);
+    assert.equal(report.ready, true, report.message);
+    // Deleted without an end, as if it had made what lldap has.
+    await h.edit('LldapAttributeSchema', 'forged', { spec: { suspend: true } }, namespace);
+    await h.editStatus('LldapAttributeSchema', 'forged', { created: true, conditions: [] }, namespace);
+    await h.remove('LldapAttributeSchema', 'forged', namespace);
+    await h.reconcile('LldapAttributeSchema', 'forged', { namespace });
+    const held = await make('LldapUser', 'on-the-floor', [{ name: 'forged', value: ['third'] }]);
+    assert.equal(held.ready, true, held.message);
+  });
+
+  it('twenty users with attributes that are reconciled at once share the reading of lldap’s definitions', async () => {
+    const names = Array.from({ length: 20 }, (_, i) => `shared-${i}`);
+    for (const name of names) await make('LldapUser', name, [{ name: 'string', value: ['one'] }]);
+    const cost = await h.cost(async () => void (await Promise.all(names.map((name) => h.reconcile('LldapUser', name)))));
+    assert.ok(cost.lldapReads.filter((read) => read === 'schema').length < names.length, String(cost.lldapReads));
   });
 
   it('whose definition is being deleted, and held by who uses it, are kept by another resource that declares it', async () => {

@@ -56,6 +56,15 @@ describe('What a reconcile costs', () => {
     assert.ok(joins.lldapReads.length <= 2, JSON.stringify(joins.lldapReads));
   });
 
+  it('a user with attributes takes one more read of lldap, for its definitions', async () => {
+    const attributes = [{ name: 'badge', value: ['7'] }];
+    const spec = { username: 'badged', email: 'badged@example.com', passwordPolicy: 'Ignore' as const, attributes };
+    const object = await h.create('LldapUser', 'badged', spec);
+    const cost = await h.cost(() => h.reconcile('LldapUser', 'badged', { object }));
+    assert.equal((await h.ready('LldapUser', 'badged')).status, 'True');
+    assert.deepEqual([cost.lldapReads, cost.mutations], [['schema', 'user badged'], ['createUser badged']]);
+  });
+
   it('an event that carries a settled resource takes no call at all, of whatever kind', async () => {
     await h.restart();
     for (const [kind, name] of [

@@ -20,8 +20,6 @@ async function find(
         read.push('resources');
         return schemas;
       },
-    },
-    lldap: {
       schema: async () => {
         read.push('lldap');
         return { User: target === 'User' ? defined : [], Group: target === 'Group' ? defined : [] };
@@ -38,27 +36,17 @@ const ready = (example: Parameters<typeof schema>[0] = {}) => schema({ ...exampl
 const failing = (reason: string, ...more: ReturnType<typeof condition>[]) => ({
   conditions: [condition('Ready', 'False', reason), ...more],
 });
-const declared = { 'shoe-size': { type: 'Integer', isList: false, isReadonly: false } };
 
 describe('shared/lookup/attribute-definitions', () => {
   it('nothing is read for who names no attributes', async () => {
     assert.deepEqual(await find([], []), { found: {}, read: [] });
   });
 
-  it('the definition of a Ready resource counts, whatever the case of its name, and lldap is not asked', async () => {
-    assert.deepEqual(await find(['SHOE-size'], [ready({ spec: { attributeName: 'Shoe-Size' } })]), {
-      found: declared,
-      read: ['resources'],
-    });
-    assert.deepEqual((await find(['tags'], [ready({ spec: { attributeName: 'tags', attributeType: 'String', isList: true } })])).found, {
-      tags: { type: 'String', isList: true, isReadonly: false },
-    });
-  });
-
-  it('lldap’s own definition counts where no resource declares the attribute', async () => {
+  it('lldap’s own definition counts, whatever a resource that claims to be Ready says, in one read for all attributes', async () => {
     const avatar = definition({ name: 'avatar', type: 'JpegPhoto' });
-    assert.deepEqual(await find(['Avatar', 'shoe-size'], [ready()], [avatar]), {
-      found: { avatar, ...declared },
+    const size = definition({ type: 'String', isList: true });
+    assert.deepEqual(await find(['Avatar', 'SHOE-size'], [ready({ spec: { attributeName: 'Shoe-Size' } })], [avatar, size]), {
+      found: { avatar, 'shoe-size': size },
       read: ['resources', 'lldap'],
     });
   });
@@ -114,7 +102,22 @@ describe('shared/lookup/attribute-definitions', () => {
       [definition()],
       inLldap,
     ],
-    'is there as soon as one of several resources is Ready': [[schema({ metadata: { name: 'other' } }), ready()], [], declared],
+    'is lldap’s own while one is deleted that says it made it, and declares another': [
+      [going({ spec: { isList: true }, status: { created: true } })],
+      [definition()],
+      inLldap,
+    ],
+    'is lldap’s own while one is deleted that says it made what is built into lldap': [
+      [going({ status: { created: true } })],
+      [definition({ isHardcoded: true })],
+      { 'shoe-size': definition({ isHardcoded: true }) },
+    ],
+    'is lldap’s own though one is deleted, as soon as another resource is Ready': [
+      [going({ metadata: { name: 'other' }, status: { created: true } }), ready()],
+      [definition()],
+      inLldap,
+    ],
+    'that a Ready resource has lost is left to the write, which asks it to define it again': [[ready()], [], {}],
     'is lldap’s own where the resource that declares it is refused for good': [
       [schema({ status: failing('SchemaMismatch', condition('Stalled', 'True', 'SchemaMismatch')) })],
       [definition({ type: 'String' })],
@@ -123,7 +126,7 @@ describe('shared/lookup/attribute-definitions', () => {
     'is missing where nobody declares it and lldap has none': [[], [], undefinedFor('users')],
     'is missing for groups, too': [[], [], undefinedFor('groups'), 'Group'],
     'is not the one of the other target': [[ready()], [], undefinedFor('groups'), 'Group'],
-    'is the one of its own target': [[ready({ spec: { target: 'Group' } })], [], declared, 'Group'],
+    'is the one of its own target': [[schema()], [definition()], inLldap, 'Group'],
   };
   for (const [name, [schemas, defined, found, target]] of Object.entries(cases)) {
     it(`an attribute ${name}`, async () => assert.deepEqual((await find(['Shoe-Size'], schemas, defined, target)).found, found));

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { desired, type Observed, plan, planDeletion } from '../../../../functions/attribute-schema/plan.ts';
+import { type Observed, plan, planDeletion } from '../../../../functions/attribute-schema/plan.ts';
 import type { LldapAttributeSchema, LldapAttributeSchemaSpec } from '../../../../shared/kube/resources.ts';
 import type { AttributeDefinition } from '../../../../shared/lldap/api.ts';
+import { desiredDefinition } from '../../../../shared/rules/attributes.ts';
 import { definition, policy, schema, told } from '../../support/examples.ts';
 
 const input = (resource: LldapAttributeSchema, created = false) => ({
@@ -18,8 +19,8 @@ function refusal(spec: Partial<LldapAttributeSchemaSpec>, found: Partial<Attribu
 describe('functions/attribute-schema/plan', () => {
   it('a definition that lldap does not have is made', () => {
     assert.deepEqual(plan(input(schema()), {}), { steps: [{ do: 'create' }] });
-    assert.deepEqual(desired(schema()), { type: 'Integer', isList: false, isVisible: false, isEditable: false });
-    assert.deepEqual(desired(schema({ spec: { attributeType: 'DateTime', isList: true, isVisible: true, isEditable: true } })), {
+    assert.deepEqual(desiredDefinition(schema()), { type: 'Integer', isList: false, isVisible: false, isEditable: false });
+    assert.deepEqual(desiredDefinition(schema({ spec: { attributeType: 'DateTime', isList: true, isVisible: true, isEditable: true } })), {
       type: 'DateTime',
       isList: true,
       isVisible: true,

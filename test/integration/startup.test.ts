@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Summary } from '../../functions/startup/run.ts';
-import { BUILT_IN_GROUPS, INSTANCE_LABEL, PASSWORD_KEY_SECRET, VIRTUAL_LABEL } from '../../shared/constants.ts';
+import { API_VERSION, BUILT_IN_GROUPS, INSTANCE_LABEL, PASSWORD_KEY_SECRET, VIRTUAL_LABEL } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type Harness, startHarness } from './support/harness.ts';
@@ -36,6 +36,25 @@ describe('startup', () => {
     h.posted.requeue = [];
   });
   after(() => h.close());
+
+  it('shows no text of a tenant’s choice in its warning, though an edit of a resource may carry any managedFields', async () => {
+    const mine = await h.create('LldapGroup', 'forged', { displayName: 'forged' });
+    const entry = {
+      manager: 'call +49 30 1234567: <the admin’s password>',
+      operation: 'Apply',
+      apiVersion: API_VERSION,
+      time: '2026-01-01T00:00:00Z',
+      fieldsType: 'FieldsV1',
+      fieldsV1: { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': { '.': {}, 'f:type': {} } } } },
+      subresource: 'status',
+    };
+    const body = { ...mine, metadata: { ...mine.metadata, managedFields: [...(mine.metadata.managedFields ?? []), entry] } };
+    const answer = await h.cluster.request('PUT', `/apis/${API_VERSION}/namespaces/${h.namespace}/lldapgroups/forged`, { body });
+    assert.equal(answer.code, 200, JSON.stringify(answer.body));
+    const { warnings } = await h.startup();
+    assert.match(warnings.join(), /^Another operator \(call49301234567theadminspassword\) writes the status of LldapGroup .*\/forged/);
+    await h.remove('LldapGroup', 'forged');
+  });
 
   it('makes a virtual group for each built-in one, Ready with its id and uuid, and makes nothing in lldap', async () => {
     for (const [i, name] of NAMES.entries()) {

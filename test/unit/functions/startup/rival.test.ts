@@ -35,6 +35,13 @@ describe('a rival operator', () => {
     ],
     ['is not there where nobody wrote anything', undefined, false],
   ];
+  it('is called by the characters of managers’ names alone, 64 at most, since a tenant may have invented it', () => {
+    const told = (manager: string) => findRival({ ...NOTHING, LldapUser: [user([{ manager, subresource: 'status', fieldsV1: ready }])] });
+    assert.match(told('call +49 30: the <b>admin</b>\npassword') ?? '', /^Another operator \(call4930thebadmin\/bpassword\) writes/);
+    assert.match(told('x'.repeat(200)) ?? '', /^Another operator \(x{63}…\) writes/);
+    assert.match(told('Fleet_manager/v1.2-rc') ?? '', /^Another operator \(Fleet_manager\/v1\.2-rc\) writes/);
+  });
+
   for (const [sentence, managedFields, is] of cases) {
     it(sentence, () => {
       const told = findRival({ ...NOTHING, LldapUser: [user(managedFields)] });

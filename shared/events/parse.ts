@@ -34,7 +34,8 @@ export class MalformedEvent extends Error {
 const SOURCE_TYPE = /^dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)$/;
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+/** At most nanoseconds: times are kept while a request waits. */
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
 /**
  * Strictly reads one CloudEvents 1.0 event in binary or structured mode.

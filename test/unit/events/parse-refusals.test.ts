@@ -16,6 +16,8 @@ import {
   UPDATE,
 } from '../support/requests.ts';
 
+const LONG_TIME = `2026-03-01T12:00:00.${'0'.repeat(1_900_000)}Z`;
+
 describe('shared/events/parse refuses a malformed event and says what is wrong:', () => {
   const kinds = 'not one of LldapUser, LldapGroup, LldapMembership, LldapAttributeSchema';
   const time = 'not a time like 2026-01-31T12:00:00.000Z';
@@ -52,6 +54,18 @@ describe('shared/events/parse refuses a malformed event and says what is wrong:'
     'a requeue event whose own time has no zone': [
       { type: REQUEUE, notbefore: DUE, time: '2026-03-01T12:00:00' },
       `the extension "time" is "2026-03-01T12:00:00", ${time}`,
+    ],
+    'a time finer than nanoseconds': [
+      { notbefore: '2026-03-01T12:00:00.0000000001Z' },
+      `the extension "notbefore" is "2026-03-01T12:00:00.0000000001Z", ${time}`,
+    ],
+    'a time of two megabytes, which a waiting request would keep in memory': [
+      { notbefore: LONG_TIME },
+      `the extension "notbefore" is "${LONG_TIME.slice(0, 80)}", ${time}`,
+    ],
+    'a requeue event whose own time has two megabytes': [
+      { type: REQUEUE, notbefore: DUE, time: LONG_TIME },
+      `the extension "time" is "${LONG_TIME.slice(0, 80)}", ${time}`,
     ],
     'a requeue event without time': [{ type: REQUEUE }, `the extension "notbefore" is missing, ${time}`],
     'a negative count': [{ redelivered: '-1' }, 'the extension "redelivered" is "-1", not a count'],

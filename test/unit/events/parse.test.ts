@@ -26,6 +26,10 @@ describe('shared/events/parse', () => {
       { notbefore: '2026-03-01T13:00:00+01:00' },
       { what: 'reconcile', target: TARGET, redelivered: 0, notBefore: '2026-03-01T13:00:00+01:00' },
     ],
+    'a time in nanoseconds': [
+      { notbefore: '2026-03-01T12:00:00.000000001Z' },
+      { what: 'reconcile', target: TARGET, redelivered: 0, notBefore: '2026-03-01T12:00:00.000000001Z' },
+    ],
     'a count as text': [{ redelivered: '3' }, { what: 'reconcile', target: TARGET, redelivered: 3 }],
     'a reconcile event for a Secret': [
       { kind: 'Secret', apiversion: 'v1' },

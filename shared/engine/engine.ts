@@ -101,12 +101,17 @@ function asResource(object: unknown): Resource | undefined {
   const { uid, resourceVersion, finalizers = [], annotations = {} } = object.metadata;
   const { conditions = [] }: { conditions?: unknown } = isRecord(object.status) ? object.status : {};
   const isResource =
-    typeof uid === 'string' &&
-    typeof resourceVersion === 'string' &&
+    isIdentifier(uid) &&
+    isIdentifier(resourceVersion) &&
     Array.isArray(finalizers) &&
     isRecord(annotations) &&
     ['string', 'undefined'].includes(typeof annotations[REQUESTED_AT]) &&
     Array.isArray(conditions) &&
     conditions.every(isRecord);
   return isResource ? (object as unknown as Resource) : undefined;
+}
+
+/** The API server's are shorter; longer ones are not kept while a request waits. */
+function isIdentifier(value: unknown): boolean {
+  return typeof value === 'string' && value.length <= 64;
 }

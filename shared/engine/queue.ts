@@ -29,8 +29,8 @@ interface Waiting<T> {
 }
 
 interface Entry<T> {
-  demand: Demand;
-  /** Versions in events without a demand; `undefined` for an event that names none. */
+  demand: CollectedDemand;
+  /** Versions in events without a demand; `undefined` for an event that names none, or for more than are kept. */
   versions: Set<string | undefined>;
   /** The request that waits for the next reconcile. */
   waiting?: Waiting<T> | undefined;
@@ -46,6 +46,8 @@ interface Entry<T> {
  * 2. Requests that come during a reconcile lead to one more, at the tail of the queue: a key whose events keep coming
  *    does not starve the others.
  * 3. A demand is kept until a reconcile that took it has ended well, so a reconcile that fails loses nothing.
+ * 4. A key keeps at most 64 times and versions, since anybody may send events. More times demand a full reconcile, which
+ *    includes the retry that is due; more versions, a reconcile.
  *
  * @param run reconciles a key
  * @param unfinished what a reconcile with this result leaves to the next one
@@ -69,13 +71,13 @@ export function createQueue<T>(
 
   async function runNext(key: string, entry: Entry<T>, waiting: Waiting<T>): Promise<void> {
     const { demand } = entry;
-    Object.assign(entry, { demand: NO_DEMAND, versions: new Set(), waiting: undefined });
+    Object.assign(entry, { demand: noDemand(), versions: new Set(), waiting: undefined });
     try {
       const result = await waiting.run(demand);
-      entry.demand = merge(entry.demand, unfinished(result));
+      collect(entry.demand, unfinished(result));
       waiting.resolve({ result });
     } catch (error) {
-      entry.demand = merge(entry.demand, demand);
+      collect(entry.demand, demand);
       waiting.reject(error);
     }
     // In the same turn of the event loop as the end of the reconcile, so that no event falls between the two.
@@ -95,11 +97,10 @@ export function createQueue<T>(
     /** Requests a reconcile and waits for it, unless that of another request covers this one. */
     submit(key: string, request: Request): Promise<Submitted<T>> {
       const { full = false, notBefore, version } = request;
-      const entry: Entry<T> = entries.get(key) ?? { demand: NO_DEMAND, versions: new Set(), isBusy: false };
+      const entry: Entry<T> = entries.get(key) ?? { demand: noDemand(), versions: new Set(), isBusy: false };
       entries.set(key, entry);
-      const demand: Demand = { full, notBefore: new Set(notBefore ? [notBefore] : []) };
-      if (isNoop(demand)) entry.versions.add(version);
-      else entry.demand = merge(entry.demand, demand);
+      if (full || notBefore) collect(entry.demand, { full, notBefore: notBefore ? [notBefore] : [] });
+      else entry.versions.add(entry.versions.size < MAX_KEPT ? version : undefined);
       if (entry.waiting && weightOf(request) < weightOf(entry.waiting.request)) return Promise.resolve('collapsed');
       entry.waiting?.resolve('collapsed');
       return new Promise((resolve, reject) => {
@@ -114,7 +115,16 @@ export function createQueue<T>(
   };
 }
 
-const NO_DEMAND: Demand = { full: false, notBefore: new Set() };
+/** Times or versions of one key. */
+const MAX_KEPT = 64;
+
+interface CollectedDemand extends Demand {
+  notBefore: Set<string>;
+}
+
+function noDemand(): CollectedDemand {
+  return { full: false, notBefore: new Set() };
+}
 
 function isNoop({ full, notBefore }: Demand): boolean {
   return !full && notBefore.size === 0;
@@ -124,6 +134,11 @@ function weightOf({ full, notBefore }: Request): number {
   return full ? 2 : notBefore ? 1 : 0;
 }
 
-function merge(a: Demand, b: Demand = NO_DEMAND): Demand {
-  return { full: a.full || b.full, notBefore: new Set([...a.notBefore, ...b.notBefore]) };
+/** Adds in place: a copy for each of thousands of events would hold up everybody. */
+function collect(into: CollectedDemand, added?: { full: boolean; notBefore: Iterable<string> }): void {
+  into.full ||= added?.full ?? false;
+  for (const time of added?.notBefore ?? []) {
+    if (into.notBefore.size < MAX_KEPT) into.notBefore.add(time);
+    else into.full = true;
+  }
 }

@@ -72,6 +72,8 @@ describe('shared/engine/engine', () => {
     'metadata that is none': { ...user(), metadata: 'alice' },
     'metadata without uid': { ...user(), metadata: { ...metadata, uid: undefined } },
     'metadata without version': { ...user(), metadata: { ...metadata, resourceVersion: 7 } },
+    'a uid longer than the API server makes': settled({ metadata: { ...metadata, uid: 'u'.repeat(65) } }),
+    'a version longer than the API server makes': settled({ metadata: { ...metadata, resourceVersion: '1'.repeat(65) } }),
     'a status that is none': { ...user(), status: 'fine' },
     'a status that is null': { ...user(), status: null },
     'conditions that are no list': settled({ status: { observedGeneration: 1, conditions: 'Ready' as never } }),

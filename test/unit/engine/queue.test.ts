@@ -169,6 +169,51 @@ describe('shared/engine/queue', () => {
     });
   });
 
+  describe('a thousand events for one key', () => {
+    it('with forged times leave 64 of them in memory, and lose no retry: the next reconcile is full', async () => {
+      const { queue, begun, submit, end } = bench();
+      const first = submit();
+      const real = submit({ notBefore: 'real' });
+      const forged = Array.from({ length: 1_000 }, (_, i) => submit({ notBefore: `forged ${i}` }));
+      await end(0);
+      await end(1);
+      await Promise.all([first, real, ...forged]);
+      const { full, notBefore } = begun[1]?.hints ?? assert.fail('no second reconcile');
+      assert.deepEqual([full, notBefore.size, notBefore.has('real')], [true, 64, true]);
+      assert.equal(queue.size, 0);
+    });
+
+    it('with 64 different times demand these, and no full reconcile', async () => {
+      const { begun, submit, end } = bench();
+      const first = submit();
+      const retries = Array.from({ length: 64 }, (_, i) => submit({ notBefore: `time ${i}` }));
+      await end(0);
+      await end(1);
+      await Promise.all([first, ...retries]);
+      assert.deepEqual([begun[1]?.hints.full, begun[1]?.hints.notBefore.size], [false, 64]);
+    });
+
+    it('with forged versions are compared 65 times at most, and lead to one more reconcile', async () => {
+      let compared = 0;
+      const ends: (() => void)[] = [];
+      const queue = createQueue<void>(
+        1,
+        () => new Promise((resolve) => ends.push(resolve)),
+        () => undefined,
+        () => {
+          compared++;
+          return true;
+        },
+      );
+      const all = Array.from({ length: 1_000 }, (_, i) => queue.submit('a', { version: `forged/${i}` }));
+      ends[0]?.();
+      await turn();
+      ends[1]?.();
+      await Promise.all(all);
+      assert.deepEqual([ends.length, compared <= 65, queue.size], [2, true, 0]);
+    });
+  });
+
   describe('an event that tells of a write of this process', () => {
     it('makes no further pass', async () => {
       const { queue, written, submit, end, asked } = bench();

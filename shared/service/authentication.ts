@@ -18,20 +18,23 @@ export class Refusal extends Error {
   }
 }
 
-/** Tokens that are remembered; the API server is asked about others again. */
-const MAX_KNOWN = 1_000;
+/** Accepted tokens that are remembered; the API server is asked about others again. */
+const MAX_ACCEPTED = 1_000;
 
 /**
  * Serves whoever has a token for `audience` of a ServiceAccount in the operator's own namespace, as Knative's Triggers and the
  * Jobs have.
  *
- * 1. The API server judges each token (TokenReview). One that it accepts is remembered, by its hash, until it expires.
+ * 1. The API server judges each token (TokenReview). One that it accepts is remembered, by its hash, until it expires;
+ *    no other token takes its place. Concurrent calls with one token share a review.
  * 2. A token that it does not accept is answered with 401, which the broker does not repeat.
  * 3. If the API server does not answer, 503: the broker delivers again.
  */
 export function createAuthentication(connection: Connection, audience: string, clock: Clock): Authenticate {
-  /** By hash: when it expires, in milliseconds since the epoch. */
-  const known = new Map<string, Promise<number>>();
+  /** By hash: when the token expires, in milliseconds since the epoch. */
+  const accepted = new Map<string, number>();
+  /** By hash: the reviews under way. */
+  const reviews = new Map<string, Promise<void>>();
 
   async function expiryOf(token: string | undefined): Promise<number> {
     const namespace = await connection.namespace();
@@ -45,21 +48,29 @@ export function createAuthentication(connection: Connection, audience: string, c
     return 1000 * Number(/"exp":(\d+)/.exec(claims)?.[1] ?? 0);
   }
 
+  async function review(token: string | undefined, hash: string): Promise<void> {
+    try {
+      const expiry = await expiryOf(token);
+      accepted.delete(hash);
+      accepted.set(hash, expiry);
+      const [oldest] = accepted.keys();
+      if (oldest && accepted.size > MAX_ACCEPTED) accepted.delete(oldest);
+    } finally {
+      reviews.delete(hash);
+    }
+  }
+
   return async (authorization) => {
     const token = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1];
     const hash = createHash('sha256')
       .update(token ?? '')
       .digest('base64');
+    if ((accepted.get(hash) ?? 0) > clock.now()) return;
+    const shared = reviews.get(hash) ?? review(token, hash);
+    reviews.set(hash, shared);
     try {
-      const seen = known.get(hash);
-      if (seen && (await seen) > clock.now()) return;
-      const asked = expiryOf(token);
-      known.set(hash, asked);
-      const [oldest] = known.keys();
-      if (oldest && known.size > MAX_KNOWN) known.delete(oldest);
-      await asked;
+      await shared;
     } catch (error) {
-      known.delete(hash);
       if (!(error instanceof KubeError)) throw error;
       throw new Refusal(503, `The API server did not check the token (${error.status || 'no answer'}); deliver again.`);
     }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { KubeRequest } from '../../../shared/kube/connection.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
 import { createAuthentication, Refusal } from '../../../shared/service/authentication.ts';
@@ -69,6 +70,31 @@ describe('shared/service/authentication', () => {
     assert.equal(asked.length, 1_001);
     await outcome(`Bearer ${token('token-0')}`);
     assert.equal(asked.length, 1_002);
+  });
+
+  it('remembers an accepted token, however many tokens strangers show meanwhile', async () => {
+    const reviewed = Promise.withResolvers<void>();
+    const { asked, token, outcome } = bench(async (shown) => {
+      if (shown.startsWith('junk')) await reviewed.promise;
+      return { authenticated: !shown.startsWith('junk'), audiences: [AUDIENCE], user: { username: CALLER } };
+    });
+    const authorization = `Bearer ${token('a')}`;
+    assert.equal(await outcome(authorization), 'served');
+    const strangers = Array.from({ length: 1_001 }, (_, i) => outcome(`Bearer junk-${i}`));
+    await turn();
+    assert.equal(await outcome(authorization), 'served');
+    reviewed.resolve();
+    assert.deepEqual(new Set(await Promise.all(strangers)), new Set([`401 ${HINT}`]));
+    assert.equal(await outcome(authorization), 'served');
+    assert.equal(asked.length, 1_002);
+  });
+
+  it('asks once about a token that many strangers show at once, and again later', async () => {
+    const { asked, outcome } = bench(() => ({ authenticated: false }));
+    for (const reviews of [1, 2]) {
+      await Promise.all(Array.from({ length: 100 }, () => outcome('Bearer junk')));
+      assert.equal(asked.length, reviews);
+    }
   });
 
   it('takes the word Bearer in any case', async () => {

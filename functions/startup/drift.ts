@@ -52,10 +52,14 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
     const definition = schema[resource.spec.target].find((a) => a.name === declaredName(resource));
     return differs(schemas.plan(inputOf(resource, policy), { definition }));
   };
+  // With the values of their attributes, which may be large: of one page at a time.
+  const drifted = new Set([
+    ...(await io.lookup.scan('LldapUser', (u) => isSteady(u) && userDrifted(u) && u.metadata.uid)),
+    ...(await io.lookup.scan('LldapGroup', (g) => isSteady(g) && groupDrifted(g) && g.metadata.uid)),
+  ]);
   return [
     ...inventory.LldapAttributeSchema.filter((s) => isSteady(s) && schemaDrifted(s)),
-    ...settled.users.filter(userDrifted),
-    ...settled.groups.filter(groupDrifted),
+    ...[...settled.users, ...settled.groups].filter(({ metadata }) => drifted.has(metadata.uid)),
     ...settled.memberships.filter(memberDrifted),
   ];
 }

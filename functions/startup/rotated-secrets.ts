@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
 import type { Kube } from '../../shared/kube/client.ts';
+import type { Secret } from '../../shared/kube/objects.ts';
 import type { LldapUser } from '../../shared/kube/resources.ts';
 import type { Io } from '../../shared/lookup/io.ts';
 import { Failure } from '../../shared/rules/failure.ts';
 import { isPasswordManaged, type PasswordKey, passwordFrom, passwordHash, readPasswordKey, sameHash } from '../../shared/rules/password.ts';
 import type { Policy } from '../../shared/rules/policy.ts';
 import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { refOf } from '../../shared/rules/resource-names.ts';
 
 /** The installation's key for password hashes; made once, by create, so that two runs never differ. */
 export async function keepPasswordKey(kube: Kube, instance: string): Promise<PasswordKey> {
@@ -22,26 +24,40 @@ export async function keepPasswordKey(kube: Kube, instance: string): Promise<Pas
 const READ_EVERY_MS = 20;
 
 /**
- * The settled users whose Secret holds another password than the one that was set: labelled Secrets are read in
- * one list, the others that users name one by one, at a bounded rate.
+ * The settled users whose Secret holds another password than the one that was set: labelled Secrets are read page by
+ * page, the others that users name one by one, at a bounded rate. No Secret is kept: large ones may be anybody's.
  */
 export async function findRotated(io: Io, policy: Policy, key: PasswordKey, users: readonly LldapUser[]): Promise<LldapUser[]> {
   const managed = users.filter((u) => isPasswordManaged(u.spec) && isReady(u) && !u.spec.suspend && !isDeleting(u));
-  if (managed.length === 0) return [];
-  const secrets = new Map((await io.lookup.secrets()).map((s) => [`${s.metadata.namespace}/${s.metadata.name}`, s]));
+  const usersOf = Map.groupBy(
+    managed.filter((u) => u.spec.passwordSecretRef !== undefined && u.status?.uuid !== undefined),
+    (u) => `${u.metadata.namespace}/${u.spec.passwordSecretRef?.name}`,
+  );
+  if (usersOf.size === 0) return [];
+  const rotatedBy = (secret: Secret | undefined, named: readonly LldapUser[]): LldapUser[] =>
+    named.filter((user) => isRotated(user, secret, key, policy));
+  const looked = await io.lookup.scanSecrets((secret) => {
+    const id = refOf(secret);
+    const named = usersOf.get(id);
+    return named && { id, rotated: rotatedBy(secret, named) };
+  });
   const rotated: LldapUser[] = [];
-  for (const user of managed) {
-    const ref = user.spec.passwordSecretRef;
-    const uuid = user.status?.uuid;
-    if (!ref || uuid === undefined) continue;
-    const id = `${user.metadata.namespace}/${ref.name}`;
-    if (!secrets.has(id)) {
-      const secret = await io.kube.secret(user.metadata.namespace, ref.name);
-      if (secret) secrets.set(id, secret);
-      await io.clock.sleep(READ_EVERY_MS);
-    }
-    const state = passwordFrom(secrets.get(id), { ...ref, namespace: user.metadata.namespace }, policy);
-    if (state instanceof Failure || !sameHash(user.status?.passwordHash, passwordHash(key, uuid, state.password))) rotated.push(user);
+  for (const labelled of looked) {
+    if (!labelled) continue;
+    rotated.push(...labelled.rotated);
+    usersOf.delete(labelled.id);
+  }
+  for (const [id, named] of usersOf) {
+    const [namespace = '', name = ''] = id.split('/');
+    rotated.push(...rotatedBy(await io.kube.secret(namespace, name), named));
+    await io.clock.sleep(READ_EVERY_MS);
   }
   return rotated;
+}
+
+function isRotated({ metadata, spec, status }: LldapUser, secret: Secret | undefined, key: PasswordKey, policy: Policy): boolean {
+  const { passwordSecretRef: ref } = spec;
+  if (!ref || status?.uuid === undefined) return false;
+  const state = passwordFrom(secret, { ...ref, namespace: metadata.namespace }, policy);
+  return state instanceof Failure || !sameHash(status.passwordHash, passwordHash(key, status.uuid, state.password));
 }

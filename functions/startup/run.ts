@@ -84,7 +84,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
   const { http, ldap } = await reach(io, config, summary, part);
   const policy = await io.policy();
   const rights = 'the rights of the ServiceAccount lldap-operator-startup';
-  const listed = await part<Inventory>(rights, async () => ({
+  const listed = await part(rights, async () => ({
     LldapUser: await io.lookup.all('LldapUser'),
     LldapGroup: await io.lookup.all('LldapGroup'),
     LldapMembership: await io.lookup.all('LldapMembership'),
@@ -102,7 +102,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
   if (listed) await sweep(io, config, modes, { inventory, policy, summary, part });
   if (listed) measureInventory(inventory, io.clock.now());
   measureRun({ ok: summary.ok, reachable: http && ldap, now: io.clock.now() });
-  const rival = findRival(inventory);
+  const rival = findRival(Object.values(inventory).flat());
   if (rival) summary.warnings.push(rival);
   if (!summary.ok) await tell(io, policy.operatorNamespace, { reason: 'StartupFailed', sentences: summary.problems });
   if (rival) await tell(io, policy.operatorNamespace, { reason: 'RivalOperator', sentences: summary.warnings });

@@ -1,6 +1,7 @@
 import { API_VERSION, FIELD_MANAGER, FINALIZER } from '../constants.ts';
 import { type Connection, connect } from './connection.ts';
 import { KubeError, TOO_LARGE } from './errors.ts';
+import { type Listed, toListed } from './listed.ts';
 import type { KubernetesEvent, Secret } from './objects.ts';
 import { type CommonStatus, type KindName, PLURALS, type ResourceOf } from './resources.ts';
 
@@ -18,7 +19,9 @@ export interface Kube {
   namespace(): Promise<string>;
   get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
   /** All that match, read in pages. */
-  list<K extends KindName>(kind: K, selection?: Selection): Promise<ResourceOf[K][]>;
+  list<K extends KindName>(kind: K, selection?: Selection): Promise<Listed<K>[]>;
+  /** What `keep` returns for each resource that matches: the whole resources of one page at a time are in memory. */
+  scan<K extends KindName, R>(kind: K, selection: Selection, keep: (resource: ResourceOf[K]) => R): Promise<R[]>;
   /** Adds our finalizer if the resource is still the one that was read; answers the resource as it is then. */
   addFinalizer<K extends KindName>(resource: ResourceOf[K]): Promise<ResourceOf[K]>;
   /** Removes our entry, and only ours, on the same condition. */
@@ -34,8 +37,8 @@ export interface Kube {
     spec: ResourceOf[K]['spec'],
   ): Promise<ResourceOf[K]>;
   secret(namespace: string, name: string): Promise<Secret | undefined>;
-  /** Of all namespaces, or of one. */
-  secrets(labels: Record<string, string>, namespace?: string): Promise<Secret[]>;
+  /** As {@link scan}, of the Secrets of all namespaces or of one. */
+  scanSecrets<R>(selection: Pick<Selection, 'namespace' | 'labels'>, keep: (secret: Secret) => R): Promise<R[]>;
   /** Answers undefined when a Secret of that name is there already. */
   createSecret(namespace: string, name: string, labels: Record<string, string>, data: Record<string, string>): Promise<Secret | undefined>;
   createEvent(event: KubernetesEvent): Promise<void>;
@@ -71,7 +74,8 @@ export function createKube(connection: Connection = connect()): Kube {
     namespace: () => connection.namespace(),
     get: (kind, namespace, name) =>
       undefinedIf(({ gone }) => gone, connection.request({ method: 'GET', path: pathOf(kind, namespace, name) })),
-    list: (kind, selection = {}) => listAll(connection, collection(kind, selection.namespace), selection),
+    list: (kind, selection = {}) => listAll(connection, collection(kind, selection.namespace), selection, toListed<typeof kind>),
+    scan: (kind, selection, keep) => listAll(connection, collection(kind, selection.namespace), selection, keep),
     async addFinalizer(resource) {
       const finalizers = resource.metadata.finalizers;
       const operation = finalizers
@@ -99,7 +103,8 @@ export function createKube(connection: Connection = connect()): Kube {
     },
     secret: (namespace, name) =>
       undefinedIf(({ gone }) => gone, connection.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/secrets/${name}` })),
-    secrets: (labels, namespace) => listAll(connection, `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}secrets`, { labels }),
+    scanSecrets: ({ namespace, labels }, keep) =>
+      listAll(connection, `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}secrets`, { ...(labels && { labels }) }, keep),
     createSecret(namespace, name, labels, data) {
       const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name, labels }, data, type: 'Opaque' };
       const created = connection.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/secrets`, body });
@@ -133,8 +138,8 @@ async function undefinedIf<T>(isNone: (error: KubeError) => boolean, answer: Pro
   }
 }
 
-async function listAll<T>(connection: Connection, path: string, { fields, labels }: Selection): Promise<T[]> {
-  let items: T[] = [];
+async function listAll<T, R>(connection: Connection, path: string, { fields, labels }: Selection, keep: (item: T) => R): Promise<R[]> {
+  let items: R[] = [];
   let restarts = 0;
   const query = new URLSearchParams();
   if (fields) query.set('fieldSelector', selector(fields));
@@ -149,7 +154,7 @@ async function listAll<T>(connection: Connection, path: string, { fields, labels
       query.delete('continue');
       restarts++;
     } else {
-      items.push(...page.items);
+      for (const item of page.items) items.push(keep(item));
       if (!page.metadata?.continue) return items;
       query.set('continue', page.metadata.continue);
     }

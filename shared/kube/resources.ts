@@ -13,7 +13,6 @@ export interface ObjectMeta {
   labels?: Record<string, string>;
   annotations?: Record<string, string>;
   finalizers?: string[];
-  managedFields?: { manager?: string; subresource?: string; fieldsV1?: unknown }[];
 }
 
 export interface Condition {

@@ -1,6 +1,7 @@
 import { BrokerError } from '../events/broker.ts';
 import type { Target } from '../events/parse.ts';
 import { KubeError } from '../kube/errors.ts';
+import type { Listed } from '../kube/listed.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
 import { foldId } from '../lldap/names.ts';
 import { isReleased } from '../rules/predicates.ts';
@@ -54,6 +55,6 @@ export async function resourcesNamingAttribute(
   kind: 'LldapUser' | 'LldapGroup',
   attributeName: string,
 ): Promise<(LldapUser | LldapGroup)[]> {
-  const all: (LldapUser | LldapGroup)[] = await io.lookup.all(kind);
-  return all.filter((r) => !isReleased(r) && r.spec.attributes?.some((a) => foldId(a.name) === attributeName));
+  const all: Listed<'LldapUser' | 'LldapGroup'>[] = await io.lookup.all(kind);
+  return all.filter((r) => !isReleased(r) && r.attributeNames.some((name) => foldId(name) === attributeName));
 }

@@ -1,5 +1,6 @@
 import { INSTANCE_LABEL } from '../constants.ts';
 import type { Kube } from '../kube/client.ts';
+import type { Listed } from '../kube/listed.ts';
 import type { Secret } from '../kube/objects.ts';
 import type { KindName, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
@@ -11,29 +12,33 @@ type Claiming = 'LldapUser' | 'LldapGroup';
 /** Reads other resources. Concurrent callers share the costly reads. */
 export interface Lookup {
   /** The resources that declare a folded name, found by their status. */
-  claiming<K extends Claiming>(kind: K, name: string): Promise<ResourceOf[K][]>;
+  claiming<K extends Claiming>(kind: K, name: string): Promise<Listed<K>[]>;
   /** The resources whose status holds lldap's uuid. */
-  recording<K extends Claiming>(kind: K, uuid: string): Promise<ResourceOf[K][]>;
+  recording<K extends Claiming>(kind: K, uuid: string): Promise<Listed<K>[]>;
   /** All resources of a kind, in one list that concurrent callers share. */
-  all<K extends KindName>(kind: K): Promise<ResourceOf[K][]>;
-  select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<ResourceOf[K][]>;
+  all<K extends KindName>(kind: K): Promise<Listed<K>[]>;
+  select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<Listed<K>[]>;
+  /** What `keep` returns for each whole resource of a kind. */
+  scan<K extends KindName, R>(kind: K, keep: (resource: ResourceOf[K]) => R): Promise<R[]>;
   /** lldap's groups, in one list that concurrent callers share. */
   groups(): Promise<LldapGroupAccount[]>;
   /** lldap's definitions, in one read that concurrent callers share. */
   schema: LldapClient['schema'];
   get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
-  /** The Secrets with the instance's label. */
-  secrets(): Promise<Secret[]>;
+  /** What `keep` returns for each Secret with the instance's label. */
+  scanSecrets<R>(keep: (secret: Secret) => R): Promise<R[]>;
 }
 
 /** @param onlyNamespace the one namespace that the installation serves; undefined for all */
 export function createLookup(kube: Kube, lldap: LldapClient, instance: string, onlyNamespace: () => Promise<string | undefined>): Lookup {
   const labels = { [INSTANCE_LABEL]: instance };
-  const list = async <K extends KindName>(kind: K, fields?: Record<string, string>): Promise<ResourceOf[K][]> => {
+  const served = async () => {
     const namespace = await onlyNamespace();
-    return kube.list(kind, { labels, ...(namespace && { namespace }), ...(fields && { fields }) });
+    return { labels, ...(namespace && { namespace }) };
   };
-  const lists: { [K in KindName]: () => Promise<ResourceOf[K][]> } = {
+  const list = async <K extends KindName>(kind: K, fields?: Record<string, string>): Promise<Listed<K>[]> =>
+    kube.list(kind, { ...(await served()), ...(fields && { fields }) });
+  const lists: { [K in KindName]: () => Promise<Listed<K>[]> } = {
     LldapUser: shareRead(() => list('LldapUser')),
     LldapGroup: shareRead(() => list('LldapGroup')),
     LldapMembership: shareRead(() => list('LldapMembership')),
@@ -44,6 +49,7 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, o
     recording: (kind, uuid) => list(kind, { 'status.uuid': uuid }),
     all: (kind) => lists[kind](),
     select: list,
+    scan: async (kind, keep) => kube.scan(kind, await served(), keep),
     groups: shareRead(() => lldap.groups()),
     schema: shareRead(() => lldap.schema()),
     async get(kind, namespace, name) {
@@ -52,6 +58,6 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, o
       const resource = await kube.get(kind, namespace, name);
       return resource?.metadata.labels?.[INSTANCE_LABEL] === instance ? resource : undefined;
     },
-    secrets: async () => kube.secrets(labels, await onlyNamespace()),
+    scanSecrets: async (keep) => kube.scanSecrets(await served(), keep),
   };
 }

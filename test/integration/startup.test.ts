@@ -48,7 +48,8 @@ describe('startup', () => {
       fieldsV1: { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': { '.': {}, 'f:type': {} } } } },
       subresource: 'status',
     };
-    const body = { ...mine, metadata: { ...mine.metadata, managedFields: [...(mine.metadata.managedFields ?? []), entry] } };
+    const { managedFields } = mine.metadata as { managedFields?: object[] };
+    const body = { ...mine, metadata: { ...mine.metadata, managedFields: [...(managedFields ?? []), entry] } };
     const answer = await h.cluster.request('PUT', `/apis/${API_VERSION}/namespaces/${h.namespace}/lldapgroups/forged`, { body });
     assert.equal(answer.code, 200, JSON.stringify(answer.body));
     const { warnings } = await h.startup();

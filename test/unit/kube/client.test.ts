@@ -3,6 +3,7 @@ import { FINALIZER } from '../../../shared/constants.ts';
 import { createKube } from '../../../shared/kube/client.ts';
 import type { Connection, KubeRequest } from '../../../shared/kube/connection.ts';
 import { KubeError, TOO_LARGE } from '../../../shared/kube/errors.ts';
+import type { LldapUser } from '../../../shared/kube/resources.ts';
 import { user } from '../support/examples.ts';
 
 /** The requests that are made; each is answered with the next of `answers`. */
@@ -22,17 +23,19 @@ function bench(...answers: unknown[]) {
 }
 
 const BASE = '/apis/lldap-operator.lukidoescode.com/v1alpha1';
+const users = (...all: string[]) => all.map((name) => user({ metadata: { name } }));
+const names = async (listed: Promise<LldapUser[]>) => (await listed).map(({ metadata }) => metadata.name);
 const query = ({ path }: KubeRequest) => Object.fromEntries(new URL(`http://x${path}`).searchParams);
 
 describe('shared/kube/client', () => {
   describe('a list', () => {
     it('is read in pages, to the end', async () => {
       const { kube, made } = bench(
-        { items: [1, 2], metadata: { continue: 'next' } },
-        { items: [3], metadata: { continue: 'last' } },
-        { items: [4], metadata: {} },
+        { items: users('a', 'b'), metadata: { continue: 'next' } },
+        { items: users('c'), metadata: { continue: 'last' } },
+        { items: users('d'), metadata: {} },
       );
-      assert.deepEqual(await kube.list('LldapUser'), [1, 2, 3, 4]);
+      assert.deepEqual(await names(kube.list('LldapUser')), ['a', 'b', 'c', 'd']);
       assert.deepEqual(
         made.map((request) => [request.path.split('?')[0], query(request)]),
         [
@@ -46,15 +49,13 @@ describe('shared/kube/client', () => {
     it('is read in smaller pages where its objects are large, down to one at a time', async () => {
       const large = new KubeError(0, 'the answer is too large', TOO_LARGE);
       const { kube, made } = bench(
-        { items: [1], metadata: { continue: 'next' } },
+        { items: users('a'), metadata: { continue: 'next' } },
         large,
         large,
-        { items: [2], metadata: { continue: 'last' } },
-        {
-          items: [3],
-        },
+        { items: users('b'), metadata: { continue: 'last' } },
+        { items: users('c') },
       );
-      assert.deepEqual(await kube.list('LldapUser'), [1, 2, 3]);
+      assert.deepEqual(await names(kube.list('LldapUser')), ['a', 'b', 'c']);
       assert.deepEqual(made.map(query), [
         { limit: '500' },
         { limit: '500', continue: 'next' },
@@ -63,6 +64,11 @@ describe('shared/kube/client', () => {
         { limit: '8', continue: 'last' },
       ]);
       await assert.rejects(bench(...Array(9).fill(large)).kube.list('LldapUser'), { reason: TOO_LARGE });
+    });
+
+    it('that is scanned keeps what its reader keeps, of whole resources', async () => {
+      const { kube } = bench({ items: users('a', 'b') });
+      assert.deepEqual(await kube.scan('LldapUser', {}, ({ metadata }) => metadata.resourceVersion), ['1', '1']);
     });
 
     it('selects by namespace, labels and fields, whatever the values of the fields', async () => {
@@ -96,11 +102,11 @@ describe('shared/kube/client', () => {
 
   describe('a list whose next page has expired', () => {
     const expired = () => new KubeError(410, 'the provided continue parameter is too old', 'Expired');
-    const first = (name: string) => ({ items: [{ name }], metadata: { continue: 'next' } });
+    const first = (name: string) => ({ items: users(name), metadata: { continue: 'next' } });
 
     it('is read anew from its first page, and holds nothing twice', async () => {
-      const { kube, made } = bench(first('a'), expired(), first('b'), { items: [{ name: 'c' }] });
-      assert.deepEqual(await kube.list('LldapUser'), [{ name: 'b' }, { name: 'c' }]);
+      const { kube, made } = bench(first('a'), expired(), first('b'), { items: users('c') });
+      assert.deepEqual(await names(kube.list('LldapUser')), ['b', 'c']);
       assert.deepEqual(
         made.map(({ path }) => path.includes('continue=next')),
         [false, true, false, true],

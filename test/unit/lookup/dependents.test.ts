@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { BrokerError } from '../../../shared/events/broker.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
+import { toListed } from '../../../shared/kube/listed.ts';
 import type { LldapMembership, LldapUser } from '../../../shared/kube/resources.ts';
 import {
   enqueueDependents,
@@ -28,7 +29,7 @@ function bench({ memberships = [], users = [], post }: { memberships?: LldapMemb
         asked.push([kind, name]);
         return users;
       },
-      all: async () => users,
+      all: async () => users.map(toListed),
     },
     broker: {
       reconcile: async ({ name }: { name: string }) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { findDrifted } from '../../../../functions/startup/drift.ts';
 import type { Inventory } from '../../../../functions/startup/unsettled.ts';
 import { VIRTUAL_LABEL } from '../../../../shared/constants.ts';
-import type { LldapGroupStatus, LldapUser, LldapUserStatus } from '../../../../shared/kube/resources.ts';
+import type { LldapGroup, LldapGroupStatus, LldapUser, LldapUserStatus } from '../../../../shared/kube/resources.ts';
 import type { AttributeDefinition, LldapAccount, LldapGroupAccount } from '../../../../shared/lldap/api.ts';
 import type { Io } from '../../../../shared/lookup/io.ts';
 import { refOf } from '../../../../shared/rules/resource-names.ts';
@@ -33,6 +33,7 @@ interface Lldap {
 /** What drifted, and what of lldap was read to find that. */
 async function drifted(inventory: Partial<Inventory>, { users = [], groups = [], definitions = [] }: Lldap) {
   const read: string[] = [];
+  const all: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [], ...inventory };
   const io = {
     lldap: {
       usersById: async (ids: readonly string[]) => {
@@ -46,9 +47,9 @@ async function drifted(inventory: Partial<Inventory>, { users = [], groups = [],
         read.push('groups');
         return groups;
       },
+      scan: async (kind: 'LldapUser' | 'LldapGroup', keep: (resource: LldapUser | LldapGroup) => unknown) => all[kind].map(keep),
     },
   } as unknown as Io;
-  const all: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [], ...inventory };
   const found = await findDrifted(io, policy(), all);
   return { found: found.map((r) => `${r.kind} ${refOf(r)}`), read };
 }

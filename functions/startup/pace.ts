@@ -2,14 +2,14 @@ import type { SweepMode } from '../../shared/events/parse.ts';
 import type { Clock } from '../../shared/platform/clock.ts';
 
 /** Between the end of a run and the start of the next. */
-const LEAST_PAUSE_MS = 5_000;
+const MIN_PAUSE_MS = 5_000;
 
 /**
  * Paces the runs of startup, since whoever reaches its address can ask for them:
  *
  * 1. One at a time. Everybody who asks before a run begins shares it, whatever their modes.
- * 2. After a sweep, a pause of 5 s or as long as it took. After `full` or `drift`, 5 s before a sweep, and before the next of these two
- *    as long as it took: full reconciles of everything fill half of the time at most, and hold up no sweep.
+ * 2. After any run, a pause of 5 s; after `full` or `drift`, before the next of these two, one as long as the run took:
+ *    full reconciles of everything fill half of the time at most, and hold up no sweep.
  * 3. When the process is told to stop, no pause: what is asked for runs at once.
  */
 export function paceRuns<T>(
@@ -24,14 +24,10 @@ export function paceRuns<T>(
     next = undefined;
     const started = clock.monotonic();
     const outcome = run(modes);
-    /** @param share of the time that the run took */
-    const pauseAfter = async (share: 0 | 1): Promise<void> => {
-      await outcome.catch(ignore);
-      await clock.sleep(Math.max(LEAST_PAUSE_MS, share * (clock.monotonic() - started)), stopping).catch(ignore);
-    };
-    const isCostly = modes.has('full') || modes.has('drift');
-    pause = pauseAfter(isCostly ? 0 : 1);
-    if (isCostly) costlyPause = pauseAfter(1);
+    const ended = outcome.catch(ignore).then(() => clock.monotonic() - started);
+    const sleep = (ms: number) => clock.sleep(Math.max(MIN_PAUSE_MS, ms), stopping).catch(ignore);
+    pause = ended.then(() => sleep(MIN_PAUSE_MS));
+    if (modes.has('full') || modes.has('drift')) costlyPause = ended.then(sleep);
     return outcome;
   }
 

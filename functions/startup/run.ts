@@ -20,7 +20,7 @@ import { measureInventory, measureRun } from './metrics.ts';
 import { paceRuns } from './pace.ts';
 import { findRival } from './rival.ts';
 import { findRotated, keepPasswordKey } from './rotated-secrets.ts';
-import { findLost, type Inventory, isStalled } from './unsettled.ts';
+import { findLost, type Inventory, isStalled, sampleFairly } from './unsettled.ts';
 
 /** What one run found and did. */
 export interface Summary {
@@ -38,6 +38,9 @@ export interface Summary {
   /** Reconcile events, by why. */
   posted: { lost: number; stalled: number; rotated: number; drifted: number; full: number };
 }
+
+/** Of stalled resources, so that 20 s at the default rate is the most that they add to a sweep. */
+const MAX_STALLED_PER_SWEEP = 1_000;
 
 /** Does one thing of a run; what fails is a problem of the summary, with the setting to look at, and answered with undefined. */
 type Part = <T>(setting: string, work: () => Promise<T>) => Promise<T | undefined>;
@@ -123,14 +126,13 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
   };
   const { posted } = summary;
   const isEverythingDue = modes.has('full') || summary.marksDefined > 0;
+  const { lost = [], stalled = [] } = Object.groupBy(findLost(inventory, policy.operatorNamespace, io.clock.now()), (r) =>
+    isStalled(r) ? 'stalled' : 'lost',
+  );
   // Before users are asked for that wait for it.
   const key = await part(`the Secret ${PASSWORD_KEY_SECRET}`, () => keepPasswordKey(io.kube, policy.instance));
   await part('BROKER_URL', async () => {
-    const { lost = [], stalled = [] } = Object.groupBy(findLost(inventory, policy.operatorNamespace, io.clock.now()), (r) =>
-      isStalled(r) ? 'stalled' : 'lost',
-    );
     posted.lost = await post(lost);
-    posted.stalled = await post(stalled);
     // Where the mark was undefined, no object has one any more.
     if (isEverythingDue) posted.full = await post(everything(inventory, policy.operatorNamespace));
     summary.asked = true;
@@ -145,6 +147,10 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
     await part('LLDAP_URL', async () => {
       posted.drifted = await post(await findDrifted(io, policy, inventory));
     });
+  // Last, and not all at once: nothing of these was lost, and anybody may have made thousands that can never be Ready.
+  await part('BROKER_URL', async () => {
+    posted.stalled = await post(sampleFairly(stalled, MAX_STALLED_PER_SWEEP, io.random));
+  });
 }
 
 async function keepMarks(io: Io, summary: Summary): Promise<void> {

@@ -42,6 +42,22 @@ export function isStalled(resource: ResourceOf[KindName]): boolean {
   return isKnown && !isDeleting(resource) && condition(status, 'Stalled')?.status === 'True';
 }
 
+/**
+ * Not more than `max` resources, chosen at random so that each has its turn: as many of one namespace as of another,
+ * as far as they have them.
+ *
+ * @param random as Math.random
+ */
+export function sampleFairly<T extends ResourceOf[KindName]>(resources: readonly T[], max: number, random: () => number): T[] {
+  const shuffled = resources.map((resource) => ({ resource, place: random() })).sort((a, b) => a.place - b.place);
+  const namespaces = Object.values(Object.groupBy(shuffled, ({ resource }) => resource.metadata.namespace));
+  return namespaces
+    .flatMap((own = []) => own.map(({ resource }, turn) => ({ resource, turn })))
+    .sort((a, b) => a.turn - b.turn)
+    .slice(0, max)
+    .map(({ resource }) => resource);
+}
+
 /** The resources that need a look; virtual groups are startup's own. */
 export function findLost(inventory: Inventory, operatorNamespace: string, now: number): ResourceOf[KindName][] {
   const groups = inventory.LldapGroup.filter((g) => !isVirtual(g, operatorNamespace));

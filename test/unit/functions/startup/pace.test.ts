@@ -46,7 +46,7 @@ describe('functions/startup/pace', () => {
     assert.equal(new Set(await Promise.all(shared)).size, 1);
   });
 
-  it('lets a sweep begin 5 s after the end of the last one, and no sooner than that took', async () => {
+  it('lets a sweep begin 5 s after the end of the last one, however long that took', async () => {
     let takes = 1_000;
     const { clock, ask, begun } = bench(() => takes);
     void ask('sweep');
@@ -56,7 +56,7 @@ describe('functions/startup/pace', () => {
     await clock.advance(25_000);
     void ask('sweep');
     await clock.advance(MINUTE);
-    assert.deepEqual(begun(), ['sweep at 0 s', 'sweep at 6 s', 'sweep at 46 s']);
+    assert.deepEqual(begun(), ['sweep at 0 s', 'sweep at 6 s', 'sweep at 31 s']);
   });
 
   for (const [first, second] of [

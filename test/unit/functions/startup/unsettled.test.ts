@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { findLost, type Inventory, isStalled, needsLook } from '../../../../functions/startup/unsettled.ts';
+import { findLost, type Inventory, isStalled, needsLook, sampleFairly } from '../../../../functions/startup/unsettled.ts';
 import { REQUESTED_AT, VIRTUAL_LABEL } from '../../../../shared/constants.ts';
-import type { LldapGroupStatus, LldapMembershipStatus, LldapUserStatus, Retry } from '../../../../shared/kube/resources.ts';
+import type { LldapGroupStatus, LldapMembershipStatus, LldapUser, LldapUserStatus, Retry } from '../../../../shared/kube/resources.ts';
 import { refOf } from '../../../../shared/rules/resource-names.ts';
 import { condition, group, membership, OPERATOR_NAMESPACE, READY, schema, user } from '../../support/examples.ts';
 
@@ -67,6 +67,30 @@ describe('functions/startup/unsettled', () => {
       'is, when its deletion was lost': [{ metadata: deleted, status }, false],
     };
     for (const [name, [example, stalled]] of Object.entries(cases)) it(name, () => assert.equal(isStalled(user(example)), stalled));
+  });
+
+  describe('of more stalled resources than one sweep asks for', () => {
+    const of = (namespace: string, count: number) =>
+      Array.from({ length: count }, (_, i) => user({ metadata: { namespace, name: `${namespace}${i}`, uid: `${namespace}${i}` } }));
+    const counts = (resources: LldapUser[]) =>
+      Object.entries(Object.groupBy(resources, ({ metadata }) => metadata.namespace)).map(([name, own = []]) => [name, own.length]);
+
+    it('those of a small namespace are asked for, however many another one has', () => {
+      const chosen = sampleFairly([...of('full', 500), ...of('small', 3), ...of('middle', 40)], 20, Math.random);
+      const { full = 0, middle = 0, small } = Object.fromEntries(counts(chosen));
+      assert.deepEqual([small, full + middle, Math.abs(full - middle)], [3, 17, 1]);
+    });
+
+    it('each has its turn in some sweep', () => {
+      const all = of('team', 30);
+      const seen = new Set<string>();
+      for (let sweep = 0; sweep < 1_000; sweep++) for (const { metadata } of sampleFairly(all, 10, Math.random)) seen.add(metadata.name);
+      assert.equal(seen.size, all.length);
+    });
+
+    it('all are asked for where one sweep can', () => {
+      assert.equal(sampleFairly(of('team', 30), 30, Math.random).length, 30);
+    });
   });
 
   const NONE: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };

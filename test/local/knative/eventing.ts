@@ -73,7 +73,10 @@ export function readBroker(object: Fields): Broker {
   if (brokerClass !== 'MTChannelBasedBroker') throw new Error(`the local Knative has no Broker of the class ${brokerClass}`);
   const unknown = Object.keys(others).find((annotation) => annotation.includes('knative.dev/'));
   if (unknown !== undefined) throw new Error(`the local Knative does not know the annotation ${unknown}`);
-  object.optionalObject('spec')?.done();
+  const spec = object.optionalObject('spec');
+  // The channel's kind.
+  spec?.leave('config');
+  spec?.done();
   object.done();
   return { namespace, name, asynchronous: asyncHandler === 'true' };
 }

@@ -75,6 +75,11 @@ describe('The manifests route events', function () {
     });
   });
 
+  it('through a Broker that has the configuration of its class, whatever class is the default of the cluster', () => {
+    const config = { apiVersion: 'v1', kind: 'ConfigMap', name: 'config-br-default-channel', namespace: 'knative-eventing' };
+    assert.deepEqual(typed.brokers[0]?.spec, { config });
+  });
+
   describe('each to the one function that it concerns:', () => {
     const add = 'dev.knative.apiserver.resource.add';
     const table: [string, Record<string, string>, string[]][] = [

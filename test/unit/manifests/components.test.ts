@@ -66,6 +66,7 @@ describe('Of the components,', function () {
       `+ EventPolicy ${NAME}-functions`,
       `+ EventPolicy ${NAME}-sources`,
       ...eachOf(FUNCTIONS, 'KnativeService', [
+        '.metadata.annotations.lldap-operator.lukidoescode.com/broker-token: mounted',
         `${container}.env[BROKER_TOKEN_FILE].name: BROKER_TOKEN_FILE`,
         `${container}.env[BROKER_TOKEN_FILE].value: /etc/${NAME}/broker/token`,
         `${container}.env[TOKEN_AUDIENCE].name: TOKEN_AUDIENCE`,
@@ -173,8 +174,26 @@ describe('Of the components,', function () {
     const audiences = services.flatMap(({ spec }) =>
       spec?.template?.spec?.volumes?.flatMap((volume) => JSON.stringify(volume.projected) ?? []),
     );
-    assert.equal(audiences.filter((each) => each?.includes('"eventing.knative.dev/broker/lldap-second/lldap-operator"')).length, 6);
+    assert.equal(audiences.filter((each) => each?.includes('"eventing.knative.dev/broker/lldap-second/lldap-operator-kafka"')).length, 6);
   });
+
+  for (const components of [
+    ['components/kafka-broker', 'components/oidc'],
+    ['components/oidc', 'components/kafka-broker'],
+  ]) {
+    it(`${components.join(' and then ')} let the functions post to the Broker on Kafka`, async () => {
+      const { brokers, eventPolicies, services } = typedManifests(await renderWith(components));
+      const broker = brokers[0]?.metadata?.name;
+      assert.equal(broker, `${NAME}-kafka`);
+      assert.deepEqual(
+        eventPolicies.map(({ spec }) => spec?.to?.map(({ ref }) => ref?.name)),
+        [[broker], [broker]],
+      );
+      const tokens = services.map(({ spec }) => spec?.template?.spec?.volumes?.find(({ name }) => name === 'broker-token'));
+      const audiences = tokens.map((token) => token?.projected?.sources?.[0]?.serviceAccountToken?.audience);
+      assert.deepEqual(audiences, Array(6).fill(`eventing.knative.dev/broker/${NAME}/${broker}`));
+    });
+  }
 
   describe('network-policies', () => {
     interface Policy {

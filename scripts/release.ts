@@ -6,28 +6,32 @@ import { type Document, parseAllDocuments } from 'yaml';
 import packageJson from '../package.json' with { type: 'json' };
 
 /**
- * `make release`: writes what a cluster is given, rendered by the `kubectl` on the PATH.
+ * `make release`: writes the files to apply to a cluster, rendered by the `kubectl` on the PATH.
  *
- * - `dist/crds.yaml`: the kinds and the admission policy, which come first;
- * - `dist/install.yaml`: an overlay of `knative/overlays`, all namespaces unless another is named, with the image's name in it;
- * - `dist/kn/`: the same for those who use kn: a file for each Service, and `others.yaml` with what kn cannot create.
+ * - `dist/crds.yaml`: the CRDs and the admission policy, to be applied first;
+ * - `dist/install.yaml`: an overlay of `knative/overlays`, `all-namespaces` by default, with the name of the image;
+ * - `dist/kn/`: the same for kn: a file for each Service, and `others.yaml` with the objects that kn cannot create.
  */
 
 const ROOT = join(import.meta.dirname, '..');
+const OVERLAYS = join(ROOT, 'knative/overlays');
 const DIST = join(ROOT, 'dist');
 const LABELS = { 'app.kubernetes.io/name': 'lldap-operator', 'app.kubernetes.io/part-of': 'lldap-operator' };
-/** As the manifests have it. */
+/** The image that the manifests name. */
 const IMAGE = `lldap-knative-operator:${packageJson.version}`;
 
 try {
   const [image = '', overlay = ''] = process.argv.slice(2);
   await release(image || IMAGE, overlay || 'all-namespaces');
+  if (!image) process.stderr.write(`Warning: IMAGE is not set, so the files name ${IMAGE}, which a cluster can rarely pull.\n`);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
   process.exitCode = 1;
 }
 
 async function release(image: string, overlay: string): Promise<void> {
+  const overlays = (await readdir(OVERLAYS)).sort();
+  if (!overlays.includes(overlay)) throw new Error(`There is no overlay ${overlay}. Set OVERLAY to one of ${overlays.join(', ')}.`);
   const install = await render(overlay, image);
   await rm(join(DIST, 'kn'), { recursive: true, force: true });
   await write('crds.yaml', await crds());
@@ -37,6 +41,7 @@ async function release(image: string, overlay: string): Promise<void> {
     'kn/others.yaml',
     install.filter((document) => !isService(document) && !isBroker(document) && !isSourceOfItsNamespace(document)),
   );
+  process.stdout.write(`Wrote dist/crds.yaml, dist/install.yaml and dist/kn/ from the overlay ${overlay}, with the image ${image}.\n`);
 }
 
 async function crds(): Promise<Document[]> {
@@ -49,7 +54,7 @@ async function crds(): Promise<Document[]> {
 }
 
 async function render(overlay: string, image: string): Promise<Document[]> {
-  const args = ['kustomize', join(ROOT, 'knative/overlays', overlay)];
+  const args = ['kustomize', join(OVERLAYS, overlay)];
   const { stdout } = await promisify(execFile)('kubectl', args, { maxBuffer: 16 * 1024 * 1024 }).catch((error: Error) => {
     throw 'code' in error && error.code === 'ENOENT' ? new Error('kubectl is needed: install it and put it on the PATH.') : error;
   });
@@ -72,7 +77,7 @@ function isBroker(document: Document): boolean {
   return document.get('kind') === 'Broker';
 }
 
-/** kn knows no selector of namespaces. */
+/** A source without a namespace selector: kn has no flag for one. */
 function isSourceOfItsNamespace(document: Document): boolean {
   return document.get('kind') === 'ApiServerSource' && !document.hasIn(['spec', 'namespaceSelector']);
 }

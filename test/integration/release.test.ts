@@ -71,8 +71,27 @@ describe('make release', function () {
     assert.equal(stdout.trim().split('\n').length, 6);
   });
 
-  it('says in a line what is wrong with an overlay that does not exist', async () => {
-    await assert.rejects(place.run('make release OVERLAY=nowhere'), /must build at directory/);
+  it('prints which overlay and which image it wrote', async () => {
+    for (const overlay of ['all-namespaces', 'single-namespace']) {
+      const printed = await place.run(`make release OVERLAY=${overlay} IMAGE=${IMAGE} 2>&1`);
+      assert.equal(printed, `Wrote dist/crds.yaml, dist/install.yaml and dist/kn/ from the overlay ${overlay}, with the image ${IMAGE}.\n`);
+    }
+  });
+
+  it('warns when IMAGE is not set, since a cluster can rarely pull the default', async () => {
+    assert.match(await place.run('make release 2>&1'), /^Warning: IMAGE is not set, so the files name lldap-knative-operator:/m);
+  });
+
+  it('lists the overlays when it is told one that does not exist, and writes nothing', async () => {
+    const before = await read('install.yaml');
+    await assert.rejects(place.run('make release OVERLAY=nowhere'), (error: Error) => {
+      assert.match(
+        error.message,
+        /\nThere is no overlay nowhere\. Set OVERLAY to one of all-namespaces, second-instance, single-namespace\.\n$/,
+      );
+      return true;
+    });
+    assert.equal(await read('install.yaml'), before);
   });
 
   it('says what to install where there is no kubectl', async () => {

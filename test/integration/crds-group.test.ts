@@ -16,7 +16,14 @@ const IDENTITY: Row[] = [
   ['a displayName of 128 characters', { displayName: 'ä'.repeat(128) }, ACCEPTED],
   ['a displayName of 129 characters', { displayName: 'a'.repeat(129) }, 'spec.displayName: Too long: may not be more than 128'],
   ['an empty displayName', { displayName: '' }, 'spec.displayName in body should be at least 1 chars long'],
-  ['a displayName of two lines', { displayName: 'a\nb' }, 'spec.displayName in body should match'],
+  ['a displayName of two lines', { displayName: 'a\nb' }, "a group's name can have no line break"],
+  ...[' Spaced', 'Spaced ', '  Spaced  ', ' ', 'Spaced\u00a0'].map(
+    (displayName): Row => [
+      `the displayName ${JSON.stringify(displayName)}`,
+      { displayName },
+      `a group's name can neither begin nor end with a blank`,
+    ],
+  ),
   ['no displayName', { displayName: undefined }, 'spec.displayName: Required value'],
   ...['display_name', 'DisplayName'].map(
     (name): Row => [

@@ -19,8 +19,13 @@ const IDENTITY: Row[] = [
   ['a username of 64 characters', { username: 'b'.repeat(64) }, ACCEPTED],
   ['a username of 65 characters', { username: 'b'.repeat(65) }, 'spec.username: Too long: may not be more than 64'],
   ['an empty username', { username: '' }, 'spec.username in body should be at least 1 chars long'],
-  ['a username with a space', { username: 'b ob' }, "spec.username in body should match '^[a-zA-Z0-9._-]+$'"],
-  ['a username with an at sign', { username: 'bob@example.com' }, "spec.username in body should match '^[a-zA-Z0-9._-]+$'"],
+  ...['b ob', 'bob@example.com', 'bøb'].map(
+    (username): Row => [
+      `the username ${username}, and is told which characters it can have`,
+      { username },
+      `spec.username: Invalid value: "${username}": a username can have only the letters a to z in either case, digits, '.', '_' and '-'`,
+    ],
+  ),
   ['no username', { username: undefined }, 'spec.username: Required value'],
   ['an e-mail of 3 characters', { email: 'a@b' }, ACCEPTED],
   ['an e-mail of 320 characters', { email: 'a'.repeat(320) }, ACCEPTED],
@@ -49,8 +54,8 @@ const PASSWORD: Row[] = [
   ['an unknown policy', { passwordPolicy: 'Always' }, 'spec.passwordPolicy: Unsupported value: "Always": supported values: "Manage"'],
   ['a Secret without a key', { passwordSecretRef: { name: 'a' } }, 'spec.passwordSecretRef.key: Required value'],
   ['a Secret without a name', { passwordSecretRef: { key: 'a' } }, 'spec.passwordSecretRef.name: Required value'],
-  ['a name that no Secret can have', { passwordSecretRef: { name: 'A_b', key: 'a' } }, 'spec.passwordSecretRef.name in body should match'],
-  ['a key that no Secret can have', { passwordSecretRef: { name: 'a', key: 'a/b' } }, 'spec.passwordSecretRef.key in body should match'],
+  ['a name that no Secret can have', { passwordSecretRef: { name: 'A_b', key: 'a' } }, 'the name of a Secret can have only the letters'],
+  ['a key that no Secret can have', { passwordSecretRef: { name: 'a', key: 'a/b' } }, 'a key of a Secret can have only the letters'],
 ];
 
 const beside = (name: string, field: string): Row => [

@@ -145,6 +145,10 @@ describe('the custom resources', () => {
     const { stdout } = await bench().cluster.kubectl(['explain', 'llu.spec.passwordPolicy']);
     assert.match(stdout, /ENUM:\s+Manage\s+InitialOnly\s+Ignore/);
     assert.match(stdout, /InitialOnly\s+sets it once/);
+    const { stdout: value } = await bench().cluster.kubectl(['explain', 'llu.spec.attributes.value']);
+    assert.match(value.trim(), /clears the\s+attribute\.$/);
+    const { stdout: name } = await bench().cluster.kubectl(['explain', 'llas.spec.attributeName']);
+    assert.match(name.replace(/\s+/g, ' '), /the letters a to z in either case, digits and '-'/);
   });
 
   it('take manifests that were written for the fields of the public operator', async () => {
@@ -166,8 +170,12 @@ interface Schema {
 
 /** The paths of fields that say nothing about themselves. */
 function undescribed(path: string, { description, properties = {}, items }: Schema): string[] {
-  const below = Object.entries(properties).flatMap(([name, schema]) => undescribed(`${path}.${name}`, schema));
-  return [...(description ? [] : [path]), ...below, ...(items?.properties ? undescribed(`${path}[]`, items) : [])];
+  return [...(description ? [] : [path]), ...undescribedBelow(path, { properties }), ...undescribedBelow(`${path}[]`, items)];
+}
+
+/** An item of a list has no description of its own: kubectl would print it after the list's. */
+function undescribedBelow(path: string, { properties = {} }: Schema = {}): string[] {
+  return Object.entries(properties).flatMap(([name, schema]) => undescribed(`${path}.${name}`, schema));
 }
 
 const PUBLIC_MANIFESTS = `

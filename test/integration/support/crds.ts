@@ -157,7 +157,12 @@ export const ATTRIBUTES: Row[] = [
   ['an attribute without a value', { attributes: [{ name: 'a' }] }, 'spec.attributes[0].value: Required value'],
   ['an attribute without a name', { attributes: [{ value: [] }] }, 'spec.attributes[0].name: Required value'],
   ['an empty attribute name', attributes(''), 'spec.attributes[0].name in body should be at least 1 chars long'],
-  ['an attribute name with a space', attributes('a b'), "spec.attributes[0].name in body should match '^[a-zA-Z0-9_-]+$'"],
+  [
+    'an attribute name with a space, and is told which characters it can have',
+    attributes('a b'),
+    "spec.attributes[0].name: Invalid value: \"a b\": an attribute's name can have only the letters a to z in either case, digits, '-' and, if " +
+      "it is one of lldap's own, '_'",
+  ],
   ['an attribute name of 64 characters', attributes('a'.repeat(64)), ACCEPTED],
   ['an attribute name of 65 characters', attributes('a'.repeat(65)), 'spec.attributes[0].name: Too long: may not be more than 64'],
   ['an attribute twice', attributes('team', 'team'), 'spec.attributes: Forbidden: team is named more than once'],

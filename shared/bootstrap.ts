@@ -79,9 +79,9 @@ function connectIo(base: Base, initial: Credentials): Io {
       ca,
       credentials,
       maxConcurrentRequests: config.lldapMaxConcurrentRequests,
-      logger: log,
+      log,
     }),
-    passwords: createLldapPasswords({ url: config.ldapUrl, ca, baseDn: config.baseDn, credentials, logger: log }),
+    passwords: createLldapPasswords({ url: config.ldapUrl, ca, baseDn: config.baseDn, credentials, log }),
     random: Math.random,
     operatorLogin: () => login,
   });

@@ -4,11 +4,11 @@ import { handleDeadLetter } from './dead-letter.ts';
 import { createDelayQueue } from './delayed-retries.ts';
 
 export function routes(base: Base): Routes {
-  const holds = createDelayQueue(base, base.config.maxDelayedRetries);
+  const queue = createDelayQueue(base, base.config.maxDelayedRetries);
   return {
     '/': async (event, context) => {
-      if (event.what !== 'requeue') throw new MalformedEvent(`events of ${event.what} are not for requeue`);
-      return holds.hold(event, context);
+      if (event.what !== 'requeue') throw new MalformedEvent(`a ${event.what} event is not for the function requeue`);
+      return queue.delay(event, context);
     },
     '/dead-letter': (event, context) => handleDeadLetter(base, event, context),
   };

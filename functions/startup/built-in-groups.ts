@@ -13,29 +13,29 @@ import { isReady } from '../../shared/rules/predicates.ts';
 import { statusKeys, virtualGroupName } from '../../shared/rules/resource-names.ts';
 
 /**
- * Keeps the resources that stand for lldap's built-in groups: one that a person deleted comes back, and what lldap
- * gave another id is recorded anew. Nothing is created, renamed or deleted in lldap.
+ * Keeps one virtual resource per built-in group of lldap: recreates it if a person deleted it, and records the group's id
+ * if that changed. Writes nothing to lldap.
  *
- * @returns how many were written
+ * @returns the number of resources written
  */
 export async function keepVirtualGroups(io: Io, policy: Policy, existing: readonly LldapGroup[]): Promise<number> {
   let written = 0;
   for (const name of BUILT_IN_GROUPS) {
     const resource = existing.find((g) => g.metadata.namespace === policy.operatorNamespace && g.metadata.name === virtualGroupName(name));
-    if (await keep(io, policy, name, resource)) written++;
+    if (await keepVirtualGroup(io, policy, name, resource)) written++;
   }
   return written;
 }
 
-async function keep(io: Io, policy: Policy, name: string, existing: LldapGroup | undefined): Promise<boolean> {
+async function keepVirtualGroup(io: Io, policy: Policy, name: string, existing: LldapGroup | undefined): Promise<boolean> {
   const labels = { [INSTANCE_LABEL]: policy.instance, [VIRTUAL_LABEL]: 'true' };
-  const intact =
+  const isIntact =
     existing?.spec.displayName === name && Object.entries(labels).every(([label, value]) => existing.metadata.labels?.[label] === value);
-  const resource = intact
+  const resource = isIntact
     ? existing
     : await io.kube.apply('LldapGroup', policy.operatorNamespace, virtualGroupName(name), labels, { displayName: name });
-  const group = await find(io, name, resource);
-  const failure = group ? undefined : missing(name);
+  const group = await findBuiltIn(io, name, resource);
+  const failure = group ? undefined : missingGroup(name);
   const own: LldapGroupStatus = { ...statusKeys(resource), ...(group && { groupId: group.id, uuid: group.uuid }) };
   const status = buildStatus({
     resource,
@@ -47,7 +47,7 @@ async function keep(io: Io, policy: Policy, name: string, existing: LldapGroup |
     token: undefined,
     now: io.clock.now(),
   });
-  if (sameStatus(resource.status, status)) return !intact;
+  if (sameStatus(resource.status, status)) return !isIntact;
   await io.kube.applyStatus(resource, status);
   const gained = group && (!isReady(resource) || resource.status?.uuid !== group.uuid);
   if (gained)
@@ -57,12 +57,12 @@ async function keep(io: Io, policy: Policy, name: string, existing: LldapGroup |
   return true;
 }
 
-/** By the recorded id; the costly list only when that fails. */
-async function find(io: Io, name: string, { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
+/** Looks the group up by its recorded id, and lists all groups only if that fails. */
+async function findBuiltIn(io: Io, name: string, { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
   const recorded = await recordedGroup(io, status);
   return recorded && hasGroupName(recorded, name) ? recorded : (await io.lookup.groups()).find((g) => hasGroupName(g, name));
 }
 
-function missing(name: string): Failure {
+function missingGroup(name: string): Failure {
   return notReady('DependencyNotReady', `lldap has no group ${name}, which is built into it; restart lldap, which creates it again.`);
 }

@@ -15,18 +15,18 @@ import * as users from '../user/plan.ts';
 import type { Inventory } from './unsettled.ts';
 
 /**
- * The settled resources that lldap differs from, found with few costly reads: users in filters of at most 100 ids
- * (the plain list would stop the server), groups and definitions in one list each.
+ * The resources in steady state that differ from lldap. Reads few and small answers: users in filters of at most 100 ids
+ * (the plain list would block the server), groups and definitions in one list each.
  */
 export async function findDrifted(io: Io, policy: Policy, inventory: Inventory): Promise<ResourceOf[KindName][]> {
-  const settled = {
+  const steady = {
     users: inventory.LldapUser.filter(isSteady),
     groups: inventory.LldapGroup.filter((g) => isSteady(g) && !isVirtual(g, policy.operatorNamespace)),
     memberships: inventory.LldapMembership.filter(isSteady),
   };
-  const ids = new Set([...settled.users.map(declaredName), ...settled.memberships.map((m) => membershipKeys(m).userKey)]);
+  const ids = new Set([...steady.users.map(declaredName), ...steady.memberships.map((m) => membershipKeys(m).userKey)]);
   const accounts = new Map((await io.lldap.usersById([...ids])).map((account) => [foldId(account.id), account]));
-  const existing = settled.groups.length > 0 ? new Map((await io.lookup.groups()).map((g) => [g.uuid, g])) : new Map();
+  const existing = steady.groups.length > 0 ? new Map((await io.lookup.groups()).map((g) => [g.uuid, g])) : new Map();
   const schema = await io.lldap.schema();
   const definitions = { User: byName(schema.User), Group: byName(schema.Group) };
 
@@ -52,15 +52,15 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
     const definition = schema[resource.spec.target].find((a) => a.name === declaredName(resource));
     return differs(schemas.plan(inputOf(resource, policy), { definition }));
   };
-  // With the values of their attributes, which may be large: of one page at a time.
+  // Scans, because attribute values may be large: only one page of them is in memory.
   const drifted = new Set([
     ...(await io.lookup.scan('LldapUser', (u) => isSteady(u) && userDrifted(u) && u.metadata.uid)),
     ...(await io.lookup.scan('LldapGroup', (g) => isSteady(g) && groupDrifted(g) && g.metadata.uid)),
   ]);
   return [
     ...inventory.LldapAttributeSchema.filter((s) => isSteady(s) && schemaDrifted(s)),
-    ...[...settled.users, ...settled.groups].filter(({ metadata }) => drifted.has(metadata.uid)),
-    ...settled.memberships.filter(memberDrifted),
+    ...[...steady.users, ...steady.groups].filter(({ metadata }) => drifted.has(metadata.uid)),
+    ...steady.memberships.filter(memberDrifted),
   ];
 }
 
@@ -72,12 +72,12 @@ function differs(plan: Plan<unknown>): boolean {
   return 'rejected' in plan || plan.steps.length > 0;
 }
 
-/** Whether somebody else set it: by lldap's date, at no password operation. */
+/** Whether somebody else set the password, by lldap's date: this costs no password operation. */
 function passwordDrifted({ spec, status }: LldapUser, account: LldapAccount): boolean {
   return isPasswordManaged(spec) && attribute(account, 'password_modified_date') !== status?.passwordModifiedAt;
 }
 
-/** Near enough to find what differs: a missing or strange mark is itself a difference, and the pass decides. */
+/** Enough to find a difference: a missing or foreign mark is one itself, and the reconcile decides about it. */
 function ownerByMark(resource: ResourceOf[KindName], mark: Mark | undefined): Owner {
   return { who: 'self', origin: mark?.origin ?? 'created', marked: mark?.uid === resource.metadata.uid };
 }

@@ -3,12 +3,12 @@ import { condition, isReady } from '../../shared/rules/predicates.ts';
 import { gauge } from '../../shared/telemetry/telemetry.ts';
 import type { Inventory } from './unsettled.ts';
 
-/** What a run of startup knows of the whole installation, as metrics: functions at zero have nobody to ask. */
+/** Metrics of the whole installation. Only startup can report them, because the other functions scale to zero. */
 export function measureInventory(inventory: Inventory, now: number): void {
-  const waiting = Object.values(inventory)
+  const notReady = Object.values(inventory)
     .flatMap((resources: ResourceOf[KindName][]) => resources)
     .filter((resource) => !isReady(resource));
-  const groups = Map.groupBy(waiting, (resource) => `${resource.kind}/${condition(resource.status, 'Ready')?.reason ?? 'Unknown'}`);
+  const groups = Map.groupBy(notReady, (resource) => `${resource.kind}/${condition(resource.status, 'Ready')?.reason ?? 'Unknown'}`);
   gauge(
     'lldap_operator.resources.not_ready',
     [...groups].map(([key, resources]) => {
@@ -16,7 +16,7 @@ export function measureInventory(inventory: Inventory, now: number): void {
       return { value: resources.length, attributes: { kind, reason } };
     }),
   );
-  const since = waiting.filter((r) => r.status?.retry).map((r) => Date.parse(condition(r.status, 'Ready')?.lastTransitionTime ?? ''));
+  const since = notReady.filter((r) => r.status?.retry).map((r) => Date.parse(condition(r.status, 'Ready')?.lastTransitionTime ?? ''));
   const oldest = Math.min(now, ...since.filter((time) => !Number.isNaN(time)));
   gauge('lldap_operator.retry.oldest', [{ value: (now - oldest) / 1000 }]);
 }

@@ -1,16 +1,16 @@
 import type { SweepMode } from '../../shared/events/parse.ts';
 import type { Clock } from '../../shared/platform/clock.ts';
 
-/** Between the end of a run and the start of the next. */
+/** From the end of a run to the start of the next. */
 const MIN_PAUSE_MS = 5_000;
 
 /**
- * Paces the runs of startup, since whoever reaches its address can ask for them:
+ * Paces the runs of startup, since everybody who reaches its address can request them:
  *
- * 1. One at a time. Everybody who asks before a run begins shares it, whatever their modes.
- * 2. After any run, a pause of 5 s; after `full` or `drift`, before the next of these two, one as long as the run took:
- *    full reconciles of everything fill half of the time at most, and hold up no sweep.
- * 3. When the process is told to stop, no pause: what is asked for runs at once.
+ * 1. One run at a time. All requests before a run begins share it, whatever their modes.
+ * 2. A pause of 5 s follows each run. Between two runs of mode `full` or `drift`, the pause is also as long as the first of
+ *    them took: full reconciles of everything take at most half of the time, and delay no sweep.
+ * 3. When the process is told to stop, requested runs begin at once.
  */
 export function paceRuns<T>(
   clock: Clock,
@@ -46,5 +46,5 @@ export function paceRuns<T>(
 }
 
 function ignore(): void {
-  // A run's failure is for those who asked for it.
+  // Its requests get the failure.
 }

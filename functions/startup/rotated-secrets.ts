@@ -10,7 +10,7 @@ import type { Policy } from '../../shared/rules/policy.ts';
 import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { refOf } from '../../shared/rules/resource-names.ts';
 
-/** The installation's key for password hashes; made once, by create, so that two runs never differ. */
+/** Reads the installation's key for password hashes, or creates it. Two concurrent runs get the same key, since only one create succeeds. */
 export async function keepPasswordKey(kube: Kube, instance: string): Promise<PasswordKey> {
   const namespace = await kube.namespace();
   const existing = await kube.secret(namespace, PASSWORD_KEY_SECRET);
@@ -20,12 +20,12 @@ export async function keepPasswordKey(kube: Kube, instance: string): Promise<Pas
   return readPasswordKey(created ?? (await kube.secret(namespace, PASSWORD_KEY_SECRET)));
 }
 
-/** Milliseconds between two reads of Secrets that carry no label of ours. */
-const READ_EVERY_MS = 20;
+/** Between two reads of Secrets without the instance's label. */
+const SECRET_READ_INTERVAL_MS = 20;
 
 /**
- * The settled users whose Secret holds another password than the one that was set: labelled Secrets are read page by
- * page, the others that users name one by one, at a bounded rate. No Secret is kept: large ones may be anybody's.
+ * The Ready users whose Secret holds another password than the operator has set. Reads labelled Secrets page by page, and
+ * the other Secrets that users name one by one at a bounded rate. Keeps no Secret in memory, since tenants may create large ones.
  */
 export async function findRotated(io: Io, policy: Policy, key: PasswordKey, users: readonly LldapUser[]): Promise<LldapUser[]> {
   const managed = users.filter((u) => isPasswordManaged(u.spec) && isReady(u) && !u.spec.suspend && !isDeleting(u));
@@ -36,21 +36,21 @@ export async function findRotated(io: Io, policy: Policy, key: PasswordKey, user
   if (usersOf.size === 0) return [];
   const rotatedBy = (secret: Secret | undefined, named: readonly LldapUser[]): LldapUser[] =>
     named.filter((user) => isRotated(user, secret, key, policy));
-  const looked = await io.lookup.scanSecrets((secret) => {
+  const labelled = await io.lookup.scanSecrets((secret) => {
     const id = refOf(secret);
     const named = usersOf.get(id);
     return named && { id, rotated: rotatedBy(secret, named) };
   });
   const rotated: LldapUser[] = [];
-  for (const labelled of looked) {
-    if (!labelled) continue;
-    rotated.push(...labelled.rotated);
-    usersOf.delete(labelled.id);
+  for (const compared of labelled) {
+    if (!compared) continue;
+    rotated.push(...compared.rotated);
+    usersOf.delete(compared.id);
   }
   for (const [id, named] of usersOf) {
     const [namespace = '', name = ''] = id.split('/');
     rotated.push(...rotatedBy(await io.kube.secret(namespace, name), named));
-    await io.clock.sleep(READ_EVERY_MS);
+    await io.clock.sleep(SECRET_READ_INTERVAL_MS);
   }
   return rotated;
 }

@@ -11,23 +11,23 @@ import {
 } from '../../shared/rules/predicates.ts';
 import { declaredName, isVirtual, membershipKeys } from '../../shared/rules/resource-names.ts';
 
-/** All resources of the instance, in one reading. */
+/** All resources of the instance, as one run lists them. */
 export type Inventory = { [K in KindName]: ResourceOf[K][] };
 
-/** A retry that did not come within this many milliseconds of its time is lost. */
+/** A retry that is this late is lost. */
 export const OVERDUE_MS = 120_000;
 
-/** What was left to a retry that is still to come is left alone, with a generation that it knows. */
+/** Whether a retry for the current generation is still to come. */
 function awaitsRetry(resource: ResourceOf[KindName], now: number): boolean {
   const next = currentRetry(resource)?.nextTime;
   return next !== undefined && Date.parse(next) + OVERDUE_MS >= now;
 }
 
 /**
- * Whether a resource must be looked at, told from itself alone: its last event was lost, its retry did not come,
- * only a person could help (who may have), or a person asks.
+ * Whether the sweep must reconcile a resource, judged by the resource alone: its last event was lost, its retry is overdue,
+ * a person may have fixed what stalled it, or a person requested it.
  */
-export function needsLook(resource: ResourceOf[KindName], now: number): boolean {
+export function needsReconcile(resource: ResourceOf[KindName], now: number): boolean {
   if (resource.spec.suspend) return resource.status?.observedGeneration !== resource.metadata.generation;
   if (unhandledToken(resource) !== undefined) return true;
   if (awaitsRetry(resource, now)) return false;
@@ -35,7 +35,7 @@ export function needsLook(resource: ResourceOf[KindName], now: number): boolean 
   return resource.status?.observedGeneration !== resource.metadata.generation || !isReady(resource) || !hasFinalizer(resource);
 }
 
-/** Whether it is looked at only because a person may have helped, and nothing of it was lost. */
+/** Whether the sweep reconciles it only because a person may have fixed what stalled it: no event was lost. */
 export function isStalled(resource: ResourceOf[KindName]): boolean {
   const { status, metadata } = resource;
   const isKnown = status?.observedGeneration === metadata.generation && unhandledToken(resource) === undefined;
@@ -43,8 +43,8 @@ export function isStalled(resource: ResourceOf[KindName]): boolean {
 }
 
 /**
- * Not more than `max` resources, chosen at random so that each has its turn: as many of one namespace as of another,
- * as far as they have them.
+ * At most `max` of the resources, in equal shares for the namespaces as far as they have that many. The choice is random,
+ * so that each has its turn in some sweep.
  *
  * @param random as Math.random
  */
@@ -58,23 +58,23 @@ export function sampleFairly<T extends ResourceOf[KindName]>(resources: readonly
     .map(({ resource }) => resource);
 }
 
-/** The resources that need a look; virtual groups are startup's own. */
+/** The resources that the sweep must reconcile; startup itself writes the virtual groups. */
 export function findLost(inventory: Inventory, operatorNamespace: string, now: number): ResourceOf[KindName][] {
   const groups = inventory.LldapGroup.filter((g) => !isVirtual(g, operatorNamespace));
   const isStale = staleness(inventory, operatorNamespace);
   const isShared = sharing([...inventory.LldapUser, ...groups]);
   return [
-    ...inventory.LldapAttributeSchema.filter((r) => needsLook(r, now)),
-    // The key is there by now, and nothing else tells those who wait for it.
-    ...inventory.LldapUser.filter((r) => needsLook(r, now) || isShared(r) || notReadyReason(r) === 'PasswordKeyMissing'),
-    ...groups.filter((r) => needsLook(r, now) || isShared(r)),
-    ...inventory.LldapMembership.filter((r) => needsLook(r, now) || (isSettledMember(r) && isStale(r))),
+    ...inventory.LldapAttributeSchema.filter((r) => needsReconcile(r, now)),
+    // The key exists by now, and no event says so.
+    ...inventory.LldapUser.filter((r) => needsReconcile(r, now) || isShared(r) || notReadyReason(r) === 'PasswordKeyMissing'),
+    ...groups.filter((r) => needsReconcile(r, now) || isShared(r)),
+    ...inventory.LldapMembership.filter((r) => needsReconcile(r, now) || (isSteadyMember(r) && isStale(r))),
   ];
 }
 
 /**
- * Whether two resources think that one object is theirs. lldap has no preconditions, so two that adopt it at the same
- * moment both succeed; the mark says who was the last, and a look at it settles the other.
+ * Whether two resources record the same object as theirs. lldap has no preconditions, so two resources that adopt it at
+ * the same moment both succeed. The mark names the later one, and a reconcile corrects the other.
  */
 function sharing(resources: readonly (LldapUser | LldapGroup)[]): (resource: LldapUser | LldapGroup) => boolean {
   const isOwner = (r: LldapUser | LldapGroup) => isReady(r) && r.status?.uuid !== undefined && !isDeleting(r);
@@ -83,7 +83,7 @@ function sharing(resources: readonly (LldapUser | LldapGroup)[]): (resource: Lld
     isOwner(resource) && !resource.spec.suspend && (owners.get(`${resource.kind} ${resource.status?.uuid}`)?.length ?? 0) > 1;
 }
 
-function isSettledMember(membership: LldapMembership): boolean {
+function isSteadyMember(membership: LldapMembership): boolean {
   return isReady(membership) && !membership.spec.suspend && !isDeleting(membership);
 }
 

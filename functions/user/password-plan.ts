@@ -62,7 +62,7 @@ export function passwordCondition(policy: string | undefined, password: Password
   const hints = [
     // Editors and `echo` end files with one.
     /[\r\n]$/.test(state.password) && 'It ends with a line break, which is part of it: remove it from the Secret if it is not intended.',
-    !state.watched && `The Secret has no label ${INSTANCE_LABEL}, so the operator notices changes only at the next sweep.`,
+    !state.isLabelled && `The Secret has no label ${INSTANCE_LABEL}, so the operator notices changes only at the next sweep.`,
   ];
   return { status: 'True', reason: 'PasswordSynced', message: [REASONS.PasswordSynced, ...hints.filter(Boolean)].join(' ') };
 }

@@ -18,7 +18,7 @@ export function kindHandler(
   return async (event, context) => {
     if (event.what === 'secret' && onSecret) return onSecret(event, context);
     if (event.what !== 'resource' && event.what !== 'reconcile')
-      throw new MalformedEvent(`this function serves ${kind}, not events of type ${event.what}`);
+      throw new MalformedEvent(`a ${event.what} event is not for the function of ${kind}`);
     if (event.target.kind !== kind) throw new MalformedEvent(`the extension "kind" is ${event.target.kind}; this function serves ${kind}`);
     if (event.what === 'resource') {
       // A deleted resource no longer has our finalizer, and one that lost its label is no longer ours.

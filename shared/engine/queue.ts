@@ -100,7 +100,7 @@ export function createQueue<T>(
       const entry: Entry<T> = entries.get(key) ?? { demand: noDemand(), versions: new Set(), isBusy: false };
       entries.set(key, entry);
       if (full || notBefore) collect(entry.demand, { full, notBefore: notBefore ? [notBefore] : [] });
-      else entry.versions.add(entry.versions.size < MAX_KEPT ? version : undefined);
+      else entry.versions.add(entry.versions.size < MAX_KEPT_EVENTS ? version : undefined);
       if (entry.waiting && weightOf(request) < weightOf(entry.waiting.request)) return Promise.resolve('collapsed');
       entry.waiting?.resolve('collapsed');
       return new Promise((resolve, reject) => {
@@ -116,7 +116,7 @@ export function createQueue<T>(
 }
 
 /** Times or versions of one key. */
-const MAX_KEPT = 64;
+const MAX_KEPT_EVENTS = 64;
 
 interface CollectedDemand extends Demand {
   notBefore: Set<string>;
@@ -138,7 +138,7 @@ function weightOf({ full, notBefore }: Request): number {
 function collect(into: CollectedDemand, added?: { full: boolean; notBefore: Iterable<string> }): void {
   into.full ||= added?.full ?? false;
   for (const time of added?.notBefore ?? []) {
-    if (into.notBefore.size < MAX_KEPT) into.notBefore.add(time);
+    if (into.notBefore.size < MAX_KEPT_EVENTS) into.notBefore.add(time);
     else into.full = true;
   }
 }

@@ -39,7 +39,7 @@ export function createBroker(url: string, source: string, tokenFile?: string | u
     await inSpan(`CloudEvents Create ${type}`, { kind: 'producer', attributes }, async (span) => {
       const headers = { ...(message.headers as Record<string, string>), ...traceHeaders() };
       const answer = await http.request({ method: 'POST', url, headers, body }).catch((error: unknown) => {
-        throw error instanceof HttpError ? new BrokerError(`The broker did not take the event: ${error.message}`) : error;
+        throw error instanceof HttpError ? new BrokerError(`The broker did not accept the event: ${error.message}`) : error;
       });
       span.set({ 'http.response.status_code': answer.status });
       if (answer.status < 200 || answer.status > 299)

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { CloudEvent, ValidationError } from 'cloudevents';
 import { API_VERSION, EVENT_TYPE } from '../constants.ts';
 import { type KindName, PLURALS } from '../kube/resources.ts';
+import { truncate } from '../platform/text.ts';
 
 /** What a reconcile is about. */
 export interface Target {
@@ -34,6 +35,10 @@ export class MalformedEvent extends Error {
 const SOURCE_TYPE = /^dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)$/;
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** Of a value that an error repeats, in UTF-16 code units. */
+const MAX_QUOTED_LENGTH = 80;
+/** Of what the library says is wrong, in UTF-16 code units. */
+const MAX_PROBLEM_LENGTH = 200;
 /** At most nanoseconds: times are kept while a request waits. */
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
@@ -194,12 +199,15 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 function quote(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value.slice(0, 80)) : String(value === undefined ? 'missing' : typeof value);
+  return typeof value === 'string'
+    ? JSON.stringify(truncate(value, MAX_QUOTED_LENGTH))
+    : String(value === undefined ? 'missing' : typeof value);
 }
 
 /** The library names an attribute only in the list of what is wrong. */
 function problemOf(error: unknown): string {
   const [first] = error instanceof ValidationError ? (error.errors ?? []) : [];
   if (typeof first === 'object') return `${first.instancePath.slice(1)} ${first.message}`;
-  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]?.slice(0, 200) ?? '';
+  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1);
+  return truncate(line, MAX_PROBLEM_LENGTH);
 }

@@ -45,9 +45,9 @@ export interface Kube {
   close(): void;
 }
 
-const PAGE = 500;
+const PAGE_SIZE = 500;
 /** A list that takes longer than etcd keeps its version is begun anew; three times is bad luck, more is no way to end. */
-const MAX_RESTARTS = 3;
+const MAX_LIST_RESTARTS = 3;
 
 export function createKube(connection: Connection = connect()): Kube {
   const patchFinalizers = async ({ kind, metadata }: ResourceOf[KindName], operations: unknown[]): Promise<unknown> =>
@@ -144,9 +144,12 @@ async function listAll<T, R>(connection: Connection, path: string, { fields, lab
   const query = new URLSearchParams();
   if (fields) query.set('fieldSelector', selector(fields));
   if (labels) query.set('labelSelector', selector(labels));
-  for (let limit = PAGE; ; ) {
+  for (let limit = PAGE_SIZE; ; ) {
     query.set('limit', String(limit));
-    const page = await pageOf<T>(connection, `${path}?${query}`, { limit, mayRestart: query.has('continue') && restarts < MAX_RESTARTS });
+    const page = await pageOf<T>(connection, `${path}?${query}`, {
+      limit,
+      mayRestart: query.has('continue') && restarts < MAX_LIST_RESTARTS,
+    });
     // Objects may be 1.5 MB each, users with photos for instance.
     if (page === 'too large') limit = Math.ceil(limit / 8);
     else if (page === 'expired') {

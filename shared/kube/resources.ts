@@ -28,7 +28,7 @@ export type Category = 'Unavailable' | 'Unauthenticated' | 'NotReady' | 'Taken' 
 
 /** A retry that is due: its reconcile event carries `nextTime` as `notbefore`. */
 export interface Retry {
-  /** RFC 3339 with milliseconds; absent when the broker did not take the requeue event. */
+  /** RFC 3339 with milliseconds; absent when the broker did not accept the requeue event. */
   nextTime?: string;
   /** Attempts so far, from 1, for this generation and category. */
   attempts: number;

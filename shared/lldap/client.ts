@@ -20,13 +20,13 @@ export interface LldapClientOptions {
   timeoutMs?: number;
   /** Requests to lldap at once; others wait. More only queue in lldap, which has one thread. */
   maxConcurrentRequests?: number;
-  logger: Log;
+  log: Log;
 }
 
 /** lldap closes a connection that was idle for 4.7 s. */
 const KEEP_ALIVE_MS = 4000;
 /** More in one filter is slow, and some thousands end lldap's process. */
-const IDS_AT_ONCE = 100;
+const IDS_PER_REQUEST = 100;
 
 const TYPES: Record<Definition['attributeType'], AttributeType> = {
   STRING: 'String',
@@ -50,10 +50,10 @@ export function createLldapClient(options: LldapClientOptions): LldapClient {
 /** The same over a given way to lldap, whose requests are relative to its address, and a given time. */
 export function createLldapClientOver(
   http: Http,
-  { credentials, logger, clock }: Pick<LldapClientOptions, 'credentials' | 'logger'> & { clock: Clock },
+  { credentials, log, clock }: Pick<LldapClientOptions, 'credentials' | 'log'> & { clock: Clock },
 ): LldapClient {
-  const session = createSession({ http, credentials, logger, clock });
-  const call = createCall({ http, session, logger });
+  const session = createSession({ http, credentials, log, clock });
+  const call = createCall({ http, session, log });
   const usersWith = (filters: object) => call(OPERATIONS.users, { filters });
 
   return {
@@ -63,8 +63,8 @@ export function createLldapClientOver(
     },
     async usersById(ids) {
       const found: LldapAccount[] = [];
-      for (let i = 0; i < ids.length; i += IDS_AT_ONCE) {
-        const any = ids.slice(i, i + IDS_AT_ONCE).map((id) => equals('id', foldId(id)));
+      for (let i = 0; i < ids.length; i += IDS_PER_REQUEST) {
+        const any = ids.slice(i, i + IDS_PER_REQUEST).map((id) => equals('id', foldId(id)));
         found.push(...(await usersWith({ any })));
       }
       return found;

@@ -115,7 +115,7 @@ const RULES: readonly Rule[] = [
 ];
 
 /** No text of lldap's own is longer; what follows is a value that it repeats. */
-const LOOKED_AT = 1000;
+const MAX_SCANNED_LENGTH = 1000;
 
 /**
  * From the message of a GraphQL execution error.
@@ -123,7 +123,7 @@ const LOOKED_AT = 1000;
  * @param texts those in the request: none of them may come back in a message
  */
 export function textError(message: string, texts: readonly string[]): LldapError {
-  const text = message.slice(0, LOOKED_AT);
+  const text = message.slice(0, MAX_SCANNED_LENGTH);
   for (const rule of RULES) {
     const match = rule.text.exec(text);
     if (match === null || rule.about?.test(text.slice(match[0].length)) === false) continue;
@@ -157,19 +157,20 @@ export function answerError(what: string): LldapError {
   return new LldapError('unavailable', `lldap's address answers something else than lldap's API: ${what}`);
 }
 
-const EXCERPT = 200;
+const MAX_EXCERPT_LENGTH = 200;
 
 /** As much of an unknown text as may be shown: without what the request said, without control characters, cut. */
 function excerpt(text: string, texts: readonly string[]): string {
   // What comes after "Got:" is the request's variables, in lldap's own notation.
   let shown = text.replace(/\bGot:.*$/s, 'Got: …');
-  for (const echo of texts.filter(({ length }) => length > 3 && length <= LOOKED_AT).sort((a, b) => b.length - a.length)) {
+  for (const echo of texts.filter(({ length }) => length > 3 && length <= MAX_SCANNED_LENGTH).sort((a, b) => b.length - a.length)) {
     shown = shown.replaceAll(echo, '…').replaceAll(JSON.stringify(echo).slice(1, -1), '…');
   }
   // An echo may be cut or folded: no word of the request stays either. Only what is shown is looked up: a request may be large.
   const echoes = texts.map((echo) => echo.toLowerCase());
-  const isEcho = (word: string, at: number) => at + word.length === EXCERPT || echoes.some((echo) => isOf(word.toLowerCase(), echo));
-  shown = shown.slice(0, EXCERPT).replace(/[\p{L}\p{N}]+/gu, (word, at: number) => (isEcho(word, at) ? '…' : word));
+  const isEcho = (word: string, at: number) =>
+    at + word.length === MAX_EXCERPT_LENGTH || echoes.some((echo) => isOf(word.toLowerCase(), echo));
+  shown = shown.slice(0, MAX_EXCERPT_LENGTH).replace(/[\p{L}\p{N}]+/gu, (word, at: number) => (isEcho(word, at) ? '…' : word));
   return shown.replace(/[\p{C}\s]+/gu, ' ').trim();
 }
 

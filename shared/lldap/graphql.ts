@@ -12,23 +12,23 @@ import { isErrorAnswer } from './validate.ts';
 export type Call = <Result>(operation: Operation<Result>, variables?: Record<string, unknown>) => Promise<Result>;
 
 /**
- * One operation is one HTTP request. When lldap does not accept our token, it is renewed, once for all calls that meet
- * this, and each call is made once more; so too when lldap finds that we lack the rights, for a token carries the
- * groups of the time when it was made.
+ * Makes one HTTP request per operation. If lldap refuses the token, or says that the operator lacks the rights (a token
+ * carries the groups of the time when it was made), the session renews the token, once for all concurrent calls, and
+ * each call is repeated once.
  */
-export function createCall({ http, session, logger }: { http: Http; session: Session; logger: Log }): Call {
+export function createCall({ http, session, log }: { http: Http; session: Session; log: Log }): Call {
   const attempt = async <Result>(operation: Operation<Result>, variables: Record<string, unknown>, token: string): Promise<Result> => {
     const started = performance.now();
-    const log = (outcome: string) => {
+    const recordCall = (outcome: string) => {
       count('lldap_operator.lldap.calls', { operation: operation.name, outcome });
-      logger.debug('lldap call', { operation: operation.name, outcome, ms: Math.round(performance.now() - started) });
+      log.debug('lldap call', { operation: operation.name, outcome, ms: Math.round(performance.now() - started) });
     };
     try {
       const result = await inSpan(operation.name, spanOf(operation), () => request(http, operation, variables, token));
-      log('ok');
+      recordCall('ok');
       return result;
     } catch (error) {
-      log(error instanceof LldapError ? error.kind : 'bug');
+      recordCall(error instanceof LldapError ? error.kind : 'bug');
       throw error;
     }
   };

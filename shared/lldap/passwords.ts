@@ -16,30 +16,30 @@ export interface LldapPasswordsOptions {
   baseDn?: string | undefined;
   /** Read anew for each bind. */
   credentials: () => Promise<Credentials>;
-  /** For waiting for a turn, for connecting, and for each operation. */
+  /** For waiting for a withTurn, for connecting, and for each operation. */
   timeoutMs?: number;
-  logger: Log;
+  log: Log;
 }
 
 const PASSWORD_MODIFY = '1.3.6.1.4.1.4203.1.11.1';
 /** Each costs lldap's only thread 70 ms, in which it does nothing else. */
-const AT_ONCE = 2;
+const MAX_CONCURRENT_OPERATIONS = 2;
 /** An idle LDAP connection holds up lldap's end by half a minute. */
 const IDLE_MS = 2000;
 /** From 60,000 bytes on lldap drops the connection. */
-const MOST_BYTES = 32_000;
+const MAX_PASSWORD_BYTES = 32_000;
 
 /** See {@link LldapPasswords}. Nothing is loaded or connected before the first call. */
 export function createLldapPasswords(options: LldapPasswordsOptions): LldapPasswords {
-  const { url, ca, credentials, logger, timeoutMs = 5000 } = options;
-  const limit = createLimiter(AT_ONCE);
+  const { url, ca, credentials, log, timeoutMs = 5000 } = options;
+  const limit = createLimiter(MAX_CONCURRENT_OPERATIONS);
   let baseDn = options.baseDn === undefined ? undefined : foldId(options.baseDn.trim());
   let shared: Promise<Client> | undefined;
   let users = 0;
   let idle: NodeJS.Timeout | undefined;
 
   /** One of the few at once; what waited too long is not begun, or a lldap that hangs would hold up its callers for minutes. */
-  const turn = <T>(work: () => Promise<T>): Promise<T> => {
+  const withTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const asked = performance.now();
     return limit(async () => {
       if (performance.now() - asked > timeoutMs)
@@ -58,7 +58,7 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
   /** lldap splits names at `,` and `=` and knows no escaping; and an upper-case letter in a DN can end the connection. */
   const dnOf = async (client: Client, userId: string): Promise<string> => {
     if (/[,=\\]/.test(userId)) throw new LldapError('refused', "lldap's LDAP port cannot be asked about a user id with a comma, = or \\");
-    baseDn ??= foldId(await step('discover', discover(client)));
+    baseDn ??= foldId(await traced('discover', discover(client)));
     return `uid=${foldId(userId)},ou=people,${baseDn}`;
   };
 
@@ -66,12 +66,12 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
     const { username, password } = await readCredentials(credentials);
     const client = await connection();
     try {
-      await step('bind', client.bind(await dnOf(client, username), password));
+      await traced('bind', client.bind(await dnOf(client, username), password));
     } catch (error) {
       await client.unbind();
       throw error;
     }
-    logger.debug('bound to lldap over LDAP');
+    log.debug('bound to lldap over LDAP');
     return client;
   };
 
@@ -79,7 +79,7 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
     clearTimeout(idle);
     const closing = shared;
     shared = undefined;
-    // One that could not be opened was told to those who waited for it.
+    // One that could not be opened was failure to those who waited for it.
     await closing?.then((client) => client.unbind()).catch(() => undefined);
   };
 
@@ -112,22 +112,23 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
 
   return {
     async set(userId, password) {
-      if (Buffer.byteLength(password) > MOST_BYTES) throw new LldapError('refused', `the password is longer than ${MOST_BYTES} bytes`);
-      await turn(() =>
+      if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES)
+        throw new LldapError('refused', `the password is longer than ${MAX_PASSWORD_BYTES} bytes`);
+      await withTurn(() =>
         withShared(async (client) => {
           const { BerWriter } = await import('ldapts');
           const value = passwordModify(new BerWriter(), await dnOf(client, userId), password);
-          await step('set', client.exop(PASSWORD_MODIFY, value));
-          logger.debug('set a password in lldap', { user: userId });
+          await traced('set', client.exop(PASSWORD_MODIFY, value));
+          log.debug('set a password in lldap', { user: userId });
         }),
       );
     },
     async verify(userId, password) {
       // After a failed bind lldap goes on with the identity before: a connection for each, bound once.
-      return await turn(async () => {
+      return await withTurn(async () => {
         const client = await connection();
         try {
-          await step('verify', client.bind(await dnOf(client, userId), password));
+          await traced('verify', client.bind(await dnOf(client, userId), password));
           return true;
         } catch (error) {
           if (error instanceof LldapError && error.kind === 'unauthenticated') return false;
@@ -138,22 +139,22 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
       });
     },
     async check() {
-      await turn(async () => await (await bindAsOperator()).unbind());
+      await withTurn(async () => await (await bindAsOperator()).unbind());
     },
     close: closeShared,
   };
 }
 
-async function step<T>(doing: 'bind' | 'verify' | 'discover' | 'set', work: Promise<T>): Promise<T> {
+async function traced<T>(doing: 'bind' | 'verify' | 'discover' | 'set', work: Promise<T>): Promise<T> {
   return inSpan(`ldap ${doing}`, { kind: 'client', attributes: { 'peer.service': 'lldap' } }, async () => {
     try {
       const result = await work;
       count('lldap_operator.lldap.calls', { operation: `ldap ${doing}`, outcome: 'ok' });
       return result;
     } catch (error) {
-      const told = error instanceof LldapError ? error : ldapError(error);
-      count('lldap_operator.lldap.calls', { operation: `ldap ${doing}`, outcome: told.kind });
-      throw told;
+      const failure = error instanceof LldapError ? error : ldapError(error);
+      count('lldap_operator.lldap.calls', { operation: `ldap ${doing}`, outcome: failure.kind });
+      throw failure;
     }
   });
 }

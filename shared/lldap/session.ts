@@ -28,7 +28,7 @@ export interface SessionOptions {
   http: Http;
   /** Read anew for each login, so that rotated credentials are used without a restart. */
   credentials: () => Promise<Credentials>;
-  logger: Log;
+  log: Log;
   clock: Clock;
 }
 
@@ -41,16 +41,16 @@ interface Token {
 }
 
 /** A token is renewed when this part of its life is over. */
-const RENEW_AT = 0.9;
+const RENEWAL_FRACTION = 0.9;
 /** How long credentials that lldap refused are not tried again: each try costs lldap's only thread 65 ms. */
-const REFUSED_FOR_MS = 5000;
+const REFUSED_CREDENTIALS_MS = 5000;
 
 /**
  * Keeps the token. lldap's tokens live 24 h, but anyone can have ours blacklisted without authentication, so each may
  * die at any time. A refresh (2 ms) is preferred to a login (75 ms of lldap's only thread, and two rows in its
  * database). It never logs out: that would end the sessions of all other processes that use the account.
  */
-export function createSession({ http, credentials, logger, clock }: SessionOptions): Session {
+export function createSession({ http, credentials, log, clock }: SessionOptions): Session {
   let token: Token | undefined;
   let refreshToken: string | undefined;
   let renewal: Promise<Token> | undefined;
@@ -59,7 +59,7 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
   const remember = (jwt: string): Token => {
     const claims = readClaims(jwt);
     const life = claims === undefined ? Number.POSITIVE_INFINITY : (claims.exp - claims.iat) * 1000;
-    token = { jwt, renewAt: clock.monotonic() + life * RENEW_AT, groups: claims?.groups };
+    token = { jwt, renewAt: clock.monotonic() + life * RENEWAL_FRACTION, groups: claims?.groups };
     return token;
   };
 
@@ -72,13 +72,13 @@ export function createSession({ http, credentials, logger, clock }: SessionOptio
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ username: mine.username, password: mine.password }),
     });
-    if (answer.status === 401) refused = { credentials: mine, until: clock.monotonic() + REFUSED_FOR_MS };
+    if (answer.status === 401) refused = { credentials: mine, until: clock.monotonic() + REFUSED_CREDENTIALS_MS };
     if (answer.status !== 200) throw statusError(answer.status);
     const data = parseJson(answer.text);
     if (!isLoginAnswer(data)) throw answerError('no token came back from the login');
     refused = undefined;
     refreshToken = data.refreshToken;
-    logger.debug('logged in to lldap');
+    log.debug('logged in to lldap');
     return remember(data.token);
   };
 

@@ -30,14 +30,14 @@ export async function enqueueDependents(io: Io, find: () => Promise<Target[]>): 
   }
 }
 
-/** The memberships whose status names a user or a group, of those that `needsLook` selects. */
+/** The memberships whose status names a user or a group, of those that `needsReconcile` selects. */
 export async function membershipsNaming(
   io: Io,
   key: { userKey: string } | { groupKey: string },
-  needsLook: (membership: LldapMembership) => boolean,
+  needsReconcile: (membership: LldapMembership) => boolean,
 ): Promise<Target[]> {
   const fields = Object.fromEntries(Object.entries(key).map(([field, value]) => [`status.${field}`, value]));
-  return (await io.lookup.select('LldapMembership', fields)).filter(needsLook).map(targetOf);
+  return (await io.lookup.select('LldapMembership', fields)).filter(needsReconcile).map(targetOf);
 }
 
 /**

@@ -107,7 +107,7 @@ async function authorization(tokenFile: string | undefined): Promise<Record<stri
 }
 
 /** lldap answers these before it has read the body, and then closes the connection without having said so. */
-const ENDS_CONNECTION = new Set<number | undefined>([401, 413]);
+const CONNECTION_ENDING_STATUSES = new Set<number | undefined>([401, 413]);
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 async function send(
@@ -127,7 +127,7 @@ async function send(
       headers: request.headers,
       data: request.body,
     });
-    return { status: response.status, headers: flat(response.headers), text: response.data };
+    return { status: response.status, headers: flattenHeaders(response.headers), text: response.data };
   } catch (error) {
     if (controller.signal.aborted) throw new HttpError('timeout', `no answer within ${timeoutMs} ms`);
     throw httpError(error);
@@ -140,7 +140,7 @@ async function send(
 const TRANSPORT = {
   request(options: http.RequestOptions, onResponse: (response: http.IncomingMessage) => void): http.ClientRequest {
     const request = (options.protocol === 'https:' ? https : http).request(options, (response) => {
-      if (ENDS_CONNECTION.has(response.statusCode)) request.shouldKeepAlive = false;
+      if (CONNECTION_ENDING_STATUSES.has(response.statusCode)) request.shouldKeepAlive = false;
       onResponse(response);
     });
     return request;
@@ -156,16 +156,16 @@ export function parseJson(text: string): unknown {
   }
 }
 
-const NO_CONNECTION = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']);
-const LOST_CONNECTION = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE']);
-const TLS_FAILURE = /^(EPROTO$|ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/;
+const NO_CONNECTION_CODES = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']);
+const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE']);
+const TLS_FAILURE_CODE = /^(EPROTO$|ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/;
 
 function httpError(error: unknown): HttpError {
   const { code, message } = codeOf(error);
-  if (NO_CONNECTION.has(code)) return new HttpError('refused', `no connection (${code})`);
+  if (NO_CONNECTION_CODES.has(code)) return new HttpError('refused', `no connection (${code})`);
   if (code === 'ETIMEDOUT') return new HttpError('timeout', 'the connection timed out');
-  if (TLS_FAILURE.test(code)) return new HttpError('tls', `the TLS handshake failed (${code})`);
-  if (LOST_CONNECTION.has(code) || message === 'stream has been aborted') {
+  if (TLS_FAILURE_CODE.test(code)) return new HttpError('tls', `the TLS handshake failed (${code})`);
+  if (LOST_CONNECTION_CODES.has(code) || message === 'stream has been aborted') {
     return new HttpError('reset', 'the connection was lost before the answer was complete');
   }
   if (message.startsWith('maxContentLength')) return new HttpError('large', `the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
@@ -177,6 +177,6 @@ function codeOf(error: unknown): { code: string; message: string } {
   return { code: 'code' in error && typeof error.code === 'string' ? error.code : '', message: error.message };
 }
 
-function flat(headers: object): Record<string, string> {
+function flattenHeaders(headers: object): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
 }

@@ -47,7 +47,7 @@ export function isPasswordManaged({ passwordPolicy = 'Manage' }: LldapUserSpec):
 }
 
 /** A password from a Secret, or why there is none. */
-export type PasswordState = { password: string; watched: boolean } | Failure;
+export type PasswordState = { password: string; isLabelled: boolean } | Failure;
 
 /** lldap accepts every password of fewer than 60,000 bytes, even an empty one, and drops the connection on a longer one. */
 const MAX_PASSWORD_BYTES = 10_000;
@@ -68,8 +68,8 @@ export function passwordFrom(
       'SecretNotFound',
       `The Secret ${name} does not exist in the namespace ${namespace}. Create it with the key ${key}. ${labelHint}`,
     );
-  const watched = secret.metadata.labels?.[INSTANCE_LABEL] === instance;
-  const hint = watched ? '' : ` ${labelHint}`;
+  const isLabelled = secret.metadata.labels?.[INSTANCE_LABEL] === instance;
+  const hint = isLabelled ? '' : ` ${labelHint}`;
   // A key may have the name of a property that every object has.
   const data = Object.hasOwn(secret.data ?? {}, key) ? secret.data?.[key] : undefined;
   if (data === undefined)
@@ -85,5 +85,5 @@ export function passwordFrom(
   const password = bytes.toString();
   if ([...password].length < passwordMinLength)
     return invalid('PasswordTooShort', `${where} has fewer than ${passwordMinLength} characters. Use a longer one.${hint}`);
-  return { password, watched };
+  return { password, isLabelled };
 }

@@ -19,7 +19,7 @@ export class Refusal extends Error {
 }
 
 /** Accepted tokens that are remembered; the API server is asked about others again. */
-const MAX_ACCEPTED = 1_000;
+const MAX_ACCEPTED_TOKENS = 1_000;
 
 /**
  * Serves whoever has a token for `audience` of a ServiceAccount in the operator's own namespace, as Knative's Triggers and the
@@ -54,7 +54,7 @@ export function createAuthentication(connection: Connection, audience: string, c
       accepted.delete(hash);
       accepted.set(hash, expiry);
       const [oldest] = accepted.keys();
-      if (oldest && accepted.size > MAX_ACCEPTED) accepted.delete(oldest);
+      if (oldest && accepted.size > MAX_ACCEPTED_TOKENS) accepted.delete(oldest);
     } finally {
       reviews.delete(hash);
     }
@@ -72,7 +72,7 @@ export function createAuthentication(connection: Connection, audience: string, c
       await shared;
     } catch (error) {
       if (!(error instanceof KubeError)) throw error;
-      throw new Refusal(503, `The API server did not check the token (${error.status || 'no answer'}); deliver again.`);
+      throw new Refusal(503, `The API server did not check the token (${error.status || 'no answer'}); deliver the event again.`);
     }
   };
 }

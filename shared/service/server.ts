@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import { type OperatorEvent, parseEvent } from '../events/parse.ts';
+import { truncateBytes } from '../platform/text.ts';
 import type { Attributes } from '../telemetry/backend.ts';
 import type { Log } from '../telemetry/log.ts';
 import { flushTelemetry, inSpan } from '../telemetry/telemetry.ts';
@@ -30,7 +31,7 @@ export interface EventContext {
 export type EventHandler = (event: OperatorEvent, context: EventContext) => Promise<Answer>;
 
 /** An object may be 1.5 MB; what is larger is answered 413, once. */
-const BODY_LIMIT = '2mb';
+const MAX_BODY_SIZE = '2mb';
 /** The broker keeps idle connections for 90 s and would meet a closing one. */
 const KEEP_ALIVE_MS = 95_000;
 /** How long after it was told to stop the server leaves connections open on which nothing was asked: what is on its way comes. */
@@ -72,7 +73,7 @@ export async function serve(options: {
   const { authenticate } = options;
   if (authenticate) app.use((request, _response, next) => void authenticate(request.headers.authorization).then(() => next(), next));
   for (const [path, handler] of Object.entries(options.routes)) {
-    app.post(path, express.raw({ type: () => true, limit: BODY_LIMIT }), (request, response, next) => {
+    app.post(path, express.raw({ type: () => true, limit: MAX_BODY_SIZE }), (request, response, next) => {
       withTrace(request.headers, (parent) => handle(request, response, handler, serving, parent)).catch(next);
     });
   }
@@ -181,7 +182,7 @@ async function process(request: Request, response: Response, handler: EventHandl
 function send(response: Response, answer: Answer): void {
   if (answer.status === 204) response.status(204).end();
   else if ('body' in answer) response.status(answer.status).json(answer.body);
-  else response.status(answer.status).type('text').end(short(answer.message));
+  else response.status(answer.status).type('text').end(toLine(answer.message));
 }
 
 function answerError(error: unknown, request: Request, response: Response, log: Log): void {
@@ -194,7 +195,7 @@ function answerError(error: unknown, request: Request, response: Response, log: 
   response
     .status(status ?? 500)
     .type('text')
-    .end(short(message));
+    .end(toLine(message));
 }
 
 /** Only of errors that say, as the body parser's do, that their message is for the caller: not of an API server's answer that came through. */
@@ -203,10 +204,9 @@ function statusOf(error: unknown): number | undefined {
   return expose === true && typeof status === 'number' ? status : undefined;
 }
 
-const LINE_BYTES = 300;
+/** Of an error's body: over 768 crash the in-memory channel's dispatcher. */
+const MAX_ERROR_BYTES = 300;
 
-/** Counted in bytes, as the dispatcher does; a character that is cut through decodes to the replacement sign. */
-function short(message: string): string {
-  const line = Buffer.from(message.replace(/\s+/g, ' '));
-  return `${line.toString('utf8', 0, LINE_BYTES).replace(/\uFFFD$/, '')}\n`;
+function toLine(message: string): string {
+  return `${truncateBytes(message.replace(/\s+/g, ' '), MAX_ERROR_BYTES)}\n`;
 }

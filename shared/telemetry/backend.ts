@@ -30,7 +30,7 @@ export interface Backend {
 
 /** Names, units and meanings of the metrics, in one place; the documentation is checked against it. */
 export const COUNTERS = {
-  'lldap_operator.reconciles': { unit: '{reconcile}', description: 'Passes over a resource, by kind and result.' },
+  'lldap_operator.reconciles': { unit: '{reconcile}', description: 'Reconciles of a resource, by kind and result.' },
   'lldap_operator.lldap.calls': { unit: '{call}', description: 'Calls to lldap, by operation and outcome.' },
 } as const;
 
@@ -49,7 +49,7 @@ export const GAUGES = {
   },
   'lldap_operator.sweep.success': { unit: '1', description: '1 if the last run of startup met no problem, else 0.' },
   'lldap_operator.lldap.reachable': { unit: '1', description: '1 if lldap answered the last run of startup over HTTP and LDAP, else 0.' },
-  'lldap_operator.requeue.held': { unit: '{request}', description: 'Retries that requeue holds until they are due.' },
+  'lldap_operator.requeue.delayed': { unit: '{retry}', description: 'Retries that requeue delays until they are due.' },
 } as const;
 
 export type Counter = keyof typeof COUNTERS;

@@ -7,7 +7,7 @@ import { type Backend, COUNTERS, type Counter, GAUGES, type Gauge, type SpanOpti
 
 const SCOPE = 'lldap-knative-operator';
 /** Milliseconds that a function waits for the collector before it answers all the same. */
-const FLUSH_AT_MOST = 2_000;
+const FLUSH_TIMEOUT_MS = 2_000;
 
 const KINDS: Record<SpanOptions['kind'], Kind> = {
   consumer: SpanKind.CONSUMER,
@@ -50,8 +50,8 @@ export function createBackend(name: string, env: NodeJS.ProcessEnv): Backend {
     },
     count: (metric: Counter, attributes) => counters[metric]?.add(1, attributes),
     gauge: (metric, values) => void latest.set(metric, values),
-    flush: () => atMost(FLUSH_AT_MOST, Promise.all([flush(trace.getTracerProvider()), flush(metrics.getMeterProvider())])),
-    shutdown: () => atMost(FLUSH_AT_MOST, sdk.shutdown()),
+    flush: () => atMost(FLUSH_TIMEOUT_MS, Promise.all([flush(trace.getTracerProvider()), flush(metrics.getMeterProvider())])),
+    shutdown: () => atMost(FLUSH_TIMEOUT_MS, sdk.shutdown()),
   };
 }
 

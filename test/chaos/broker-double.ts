@@ -179,7 +179,7 @@ export function nameOf({ kind, namespace, name }: EventTarget): string {
 }
 
 const refuse = (): never => {
-  throw new BrokerError('The broker did not take the event.');
+  throw new BrokerError('The broker did not accept the event.');
 };
 const FAULTS = Object.fromEntries(
   (['refused', 'lost', 'unanswered', 'busy', 'broken', 'denied', 'odd'] as const).map(

@@ -74,7 +74,7 @@ function handlersOf(process: Process, around: Surroundings): Routes {
   const credentials = async () => lldapDouble.credentials;
   const io = createIo(base, {
     kube: createKube(around.kube.connection(process)),
-    lldap: createLldapClientOver(lldapDouble.http(process), { credentials, logger: log, clock }),
+    lldap: createLldapClientOver(lldapDouble.http(process), { credentials, log, clock }),
     passwords: lldapDouble.passwords(process),
     random: () => random.below(1000) / 1000,
     operatorLogin: () => lldapDouble.credentials.username,

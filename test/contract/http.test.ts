@@ -122,7 +122,7 @@ describe('lldap over HTTP', () => {
     const admins = (await target.client.groups()).find(({ displayName }) => displayName === 'lldap_admin');
     await target.client.addUserToGroup(id, admins?.id ?? 0);
     const credentials = async () => ({ username: id, password: 'password of the user' });
-    const client = createLldapClient({ url: target.url, credentials, logger: createLog('error'), timeoutMs: 60_000 });
+    const client = createLldapClient({ url: target.url, credentials, log: createLog('error'), timeoutMs: 60_000 });
     for (let i = 0; i < 3; i++) {
       await client.user(id);
       assert.equal((await get('/auth/logout', { 'refresh-token': `nonsense+${id}` })).status, 200);

@@ -92,7 +92,7 @@ describe("lldap's passwords", () => {
     const passwords = createLldapPasswords({
       url: target.ldapUrl,
       credentials: async () => ({ username: id, password: 'another password' }),
-      logger: createLog('error'),
+      log: createLog('error'),
       timeoutMs: 60_000,
     });
     await rejects(passwords.set(other, 'some password'), 'unauthorized');
@@ -103,7 +103,7 @@ describe("lldap's passwords", () => {
     const passwords = createLldapPasswords({
       url: target.ldapUrl,
       credentials: async () => ({ username: target.admin.username, password: 'wrong' }),
-      logger: createLog('error'),
+      log: createLog('error'),
       timeoutMs: 60_000,
     });
     await rejects(passwords.set(target.admin.username, 'some password'), 'unauthenticated');
@@ -186,7 +186,7 @@ describe("lldap's passwords", () => {
   it('can be set over LDAPS by who trusts the certificate, and by nobody else', async () => {
     // A real lldap may have none.
     if (target.ldapsUrl === undefined || target.ca === undefined) return;
-    const options = { url: target.ldapsUrl, credentials: async () => target.admin, logger: createLog('error'), timeoutMs: 60_000 };
+    const options = { url: target.ldapsUrl, credentials: async () => target.admin, log: createLog('error'), timeoutMs: 60_000 };
     const id = await newUser(target);
     const passwords = createLldapPasswords({ ...options, ca: target.ca });
     await passwords.set(id, 'some password');

@@ -65,11 +65,11 @@ export function useTarget({ standIn = false } = {}): Target {
 async function open(cleanups: (() => Promise<unknown>)[], url: string | undefined): Promise<Target & { end: () => Promise<void> }> {
   const { close, ...address } = url === undefined ? await startLldap({ passwordCost: 'cheap' }) : named(process.env, url);
   const credentials = async () => address.admin;
-  const logger = createLog('error');
+  const log = createLog('error');
   const tls = address.ca === undefined ? {} : { ca: address.ca };
   const http = createHttp({ baseURL: address.url, timeoutMs: 60_000, keepAliveMs: 4000 });
-  const client = createLldapClient({ url: address.url, credentials, logger, timeoutMs: 60_000 });
-  const passwords = createLldapPasswords({ url: address.ldapsUrl ?? address.ldapUrl, ...tls, credentials, logger, timeoutMs: 60_000 });
+  const client = createLldapClient({ url: address.url, credentials, log, timeoutMs: 60_000 });
+  const passwords = createLldapPasswords({ url: address.ldapsUrl ?? address.ldapUrl, ...tls, credentials, log, timeoutMs: 60_000 });
 
   const login = (username: string, password: string) =>
     http.request({

@@ -99,7 +99,7 @@ export class World {
 
   client() {
     const { url, admin } = this.stack.lldap;
-    return createLldapClient({ url, credentials: async () => admin, logger: createLog('error') });
+    return createLldapClient({ url, credentials: async () => admin, log: createLog('error') });
   }
 
   /** How many connections a function's process has to the API server; none where it is at zero. */

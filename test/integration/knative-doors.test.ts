@@ -221,7 +221,7 @@ describe('With components/oidc', function () {
     assert.equal((await send('GET', `${knative.serviceUrl(`${OWN}-requeue`)}/health/readiness`, {}, Buffer.alloc(0))).status, 200);
     await cluster.stopApiServer();
     const { status, body } = await call(`${OWN}-requeue`, EVENT_TYPE.requeue, token);
-    assert.deepEqual([status, body.toString()], [503, 'The API server did not check the token (no answer); deliver again.\n']);
+    assert.deepEqual([status, body.toString()], [503, 'The API server did not check the token (no answer); deliver the event again.\n']);
     await cluster.startApiServer();
     const again = await call(`${OWN}-requeue`, EVENT_TYPE.requeue, token);
     assert.equal(again.status, 204);

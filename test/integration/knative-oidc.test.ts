@@ -89,7 +89,7 @@ describe('With components/oidc a function', function () {
   it('takes a token that cannot be read for a broker that does not answer, and names the file', async () => {
     await assert.rejects(createBroker(sink.url, 'user', tokenFile).startup('sweep'), (error: Error) => {
       assert.ok(error instanceof BrokerError);
-      assert.equal(error.message, `The broker did not take the event: the token in ${tokenFile} cannot be read (ENOENT)`);
+      assert.equal(error.message, `The broker did not accept the event: the token in ${tokenFile} cannot be read (ENOENT)`);
       return true;
     });
     assert.deepEqual(sent(), []);

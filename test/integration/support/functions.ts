@@ -92,9 +92,9 @@ function createBase(by: string, options: FunctionsOptions): Reconciling {
       credentials: read,
       timeoutMs,
       maxConcurrentRequests: config.lldapMaxConcurrentRequests,
-      logger: log,
+      log,
     }),
-    passwords: createLldapPasswords({ url: config.ldapUrl, credentials: read, timeoutMs, logger: log }),
+    passwords: createLldapPasswords({ url: config.ldapUrl, credentials: read, timeoutMs, log }),
     random,
     operatorLogin: () => credentials().username,
   });

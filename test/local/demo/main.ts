@@ -171,7 +171,7 @@ async function keep(): Promise<void> {
 /** What a person would look with. */
 function eyes() {
   const { url, ldapUrl, ca, admin } = stack.lldap;
-  const common = { credentials: async () => admin, logger: createLog('error'), ...(ca && { ca }) };
+  const common = { credentials: async () => admin, log: createLog('error'), ...(ca && { ca }) };
   const client = createLldapClient({ url, ...common });
   const passwords = createLldapPasswords({ url: ldapUrl, ...common });
   const close = async () => {

@@ -19,7 +19,7 @@ describe('the stand-in for lldap', () => {
     return lldap;
   };
   const clients = (lldap: Lldap) => {
-    const options = { credentials: async () => lldap.admin, logger: createLog('error'), timeoutMs: 60_000 };
+    const options = { credentials: async () => lldap.admin, log: createLog('error'), timeoutMs: 60_000 };
     const client = createLldapClient({ url: lldap.url, ...options });
     const passwords = createLldapPasswords({ url: lldap.ldapUrl, ...options });
     closing.push(client.close, passwords.close);

@@ -55,7 +55,7 @@ describe('shared/engine/conditions', () => {
     assert.deepEqual(status.retry, { ...RETRY, attempts: 3 });
   });
 
-  it('a retry that the broker did not take is left to the sweep, and says so', () => {
+  it('a retry that the broker did not accept is left to the sweep, and says so', () => {
     const status = build({ ready: BAD, failure: WAITING, retry: { attempts: 1, category: 'NotReady' } });
     assert.equal(
       find(status, 'Reconciling')?.message,

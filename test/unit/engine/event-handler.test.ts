@@ -67,20 +67,16 @@ describe('shared/engine/event-handler', () => {
   });
 
   const refused: Record<string, [OperatorEvent, string, boolean?]> = {
-    'a Secret’s event by a kind that has nothing to do with them': [
-      secret,
-      'this function serves LldapUser, not events of type secret',
-      false,
-    ],
+    'a Secret’s event by a kind that has nothing to do with them': [secret, 'a secret event is not for the function of LldapUser', false],
     'an event of another kind': [
       { ...reconcile, target: { ...TARGET, kind: 'LldapGroup' } },
       'the extension "kind" is LldapGroup; this function serves LldapUser',
     ],
     'a requeue event': [
       { what: 'requeue', target: TARGET, notBefore: DUE, time: DUE, redelivered: 0 },
-      'this function serves LldapUser, not events of type requeue',
+      'a requeue event is not for the function of LldapUser',
     ],
-    'a startup event': [{ what: 'startup', mode: 'sweep' }, 'this function serves LldapUser, not events of type startup'],
+    'a startup event': [{ what: 'startup', mode: 'sweep' }, 'a startup event is not for the function of LldapUser'],
   };
   for (const [name, [event, message, withSecrets]] of Object.entries(refused)) {
     it(`${name} is refused, once`, async () => {

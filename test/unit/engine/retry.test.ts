@@ -57,7 +57,7 @@ describe('shared/engine/retry', () => {
     assert.deepEqual(next('Taken'), { nextTime: '2026-03-01T12:00:05.000Z', attempts: 1, category: 'Taken' });
   });
 
-  it('counts on after an attempt whose event the broker did not take', () => {
+  it('counts on after an attempt whose event the broker did not accept', () => {
     const previous: Retry = { attempts: 2, category: 'Unavailable' };
     assert.deepEqual(nextRetry({ category: 'Unavailable', previous, now: NOW, maxMs: 300_000, random: MIDDLE }), {
       nextTime: '2026-03-01T12:00:30.000Z',

@@ -167,14 +167,14 @@ describe('shared/events/broker', () => {
     answer = (response) => response.socket?.destroy();
     await assert.rejects(broker.requeue(ALICE, DUE), {
       name: 'BrokerError',
-      message: 'The broker did not take the event: the connection was lost before the answer was complete',
+      message: 'The broker did not accept the event: the connection was lost before the answer was complete',
     });
   });
 
   it('no broker there means that it does not have it', async () => {
     await assert.rejects(createBroker('http://127.0.0.1:1/ns/default', 'user').startup('sweep'), {
       name: 'BrokerError',
-      message: 'The broker did not take the event: no connection (ECONNREFUSED)',
+      message: 'The broker did not accept the event: no connection (ECONNREFUSED)',
     });
   });
 });

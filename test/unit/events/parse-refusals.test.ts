@@ -61,11 +61,11 @@ describe('shared/events/parse refuses a malformed event and says what is wrong:'
     ],
     'a time of two megabytes, which a waiting request would keep in memory': [
       { notbefore: LONG_TIME },
-      `the extension "notbefore" is "${LONG_TIME.slice(0, 80)}", ${time}`,
+      `the extension "notbefore" is "${LONG_TIME.slice(0, 79)}…", ${time}`,
     ],
     'a requeue event whose own time has two megabytes': [
       { type: REQUEUE, notbefore: DUE, time: LONG_TIME },
-      `the extension "time" is "${LONG_TIME.slice(0, 80)}", ${time}`,
+      `the extension "time" is "${LONG_TIME.slice(0, 79)}…", ${time}`,
     ],
     'a requeue event without time': [{ type: REQUEUE }, `the extension "notbefore" is missing, ${time}`],
     'a negative count': [{ redelivered: '-1' }, 'the extension "redelivered" is "-1", not a count'],

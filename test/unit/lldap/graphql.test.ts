@@ -17,7 +17,7 @@ const session: Session = {
 /** What becomes of a mutation that is answered with 200 and this body. */
 async function outcome(body: unknown): Promise<string> {
   const http: Http = { request: async () => ({ status: 200, headers: {}, text: JSON.stringify(body) }), close: () => undefined };
-  const call = createCall({ http, session, logger: createLog('error', () => undefined) });
+  const call = createCall({ http, session, log: createLog('error', () => undefined) });
   try {
     return JSON.stringify(await call(OPERATIONS.deleteUser, { userId: 'bob' }));
   } catch (error) {

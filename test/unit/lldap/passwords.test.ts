@@ -26,7 +26,7 @@ describe('passwords over LDAP', () => {
     const passwords = createLldapPasswords({
       url: lldap.ldapUrl,
       credentials: async () => lldap.admin,
-      logger: createLog('debug', (line) => log.push(line)),
+      log: createLog('debug', (line) => log.push(line)),
       timeoutMs: 60_000,
       ...options,
     });
@@ -204,7 +204,7 @@ describe('passwords over LDAP', () => {
       import { createLldapPasswords } from './shared/lldap/passwords.ts';
       import { createLog } from './shared/telemetry/log.ts';
       const lldap = await startLldap({ passwordCost: 'cheap' });
-      const passwords = createLldapPasswords({ url: lldap.ldapUrl, credentials: async () => lldap.admin, logger: createLog('debug'), timeoutMs: 60_000 });
+      const passwords = createLldapPasswords({ url: lldap.ldapUrl, credentials: async () => lldap.admin, log: createLog('debug'), timeoutMs: 60_000 });
       await passwords.set('admin', 'hush-password');
       await passwords.close();
       await lldap.close();`;

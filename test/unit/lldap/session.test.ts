@@ -27,7 +27,7 @@ describe('the session with lldap', () => {
     const client = createLldapClient({
       url: lldap.url,
       credentials: async () => lldap.admin,
-      logger: createLog('debug', (line) => log.push(line)),
+      log: createLog('debug', (line) => log.push(line)),
       timeoutMs: 60_000,
       ...options,
     });
@@ -115,7 +115,7 @@ describe('the session with lldap', () => {
     closing.push(http.close);
     const clock = new FakeClock();
     const credentials = async () => ({ username: 'admin', password: 'wrong' });
-    const client = createLldapClientOver(http, { credentials, logger: createLog('error'), clock });
+    const client = createLldapClientOver(http, { credentials, log: createLog('error'), clock });
     const errors = await Promise.all(Array.from({ length: 50 }, () => failure(client.user('admin'))));
     assert.ok(errors.every(({ kind }) => kind === 'unauthenticated'));
     await clock.advance(4_999);

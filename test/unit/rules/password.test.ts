@@ -103,7 +103,7 @@ describe('shared/rules/password', () => {
     for (const [name, password] of Object.entries(passwords)) {
       it(`${name} is taken as it is`, () => {
         const state = passwordFrom(secret({ password: base64(password) }, WATCHED), REF, RULES);
-        assert.deepEqual(state, { password, watched: true });
+        assert.deepEqual(state, { password, isLabelled: true });
       });
     }
 
@@ -111,7 +111,7 @@ describe('shared/rules/password', () => {
       it(`in a Secret with the labels ${JSON.stringify(labels)} does not change at once`, () => {
         assert.deepEqual(passwordFrom(secret({ password: base64('12345678') }, labels), REF, RULES), {
           password: '12345678',
-          watched: false,
+          isLabelled: false,
         });
       });
     }
@@ -173,7 +173,7 @@ describe('shared/rules/password', () => {
         const none = passwordFrom(secret({}), ref, RULES);
         assert.equal(none instanceof Failure ? none.reason : 'a password', 'SecretKeyMissing');
         const data = JSON.parse(`{"${name}":"${base64('12345678')}"}`) as Record<string, string>;
-        assert.deepEqual(passwordFrom(secret(data, WATCHED), ref, RULES), { password: '12345678', watched: true });
+        assert.deepEqual(passwordFrom(secret(data, WATCHED), ref, RULES), { password: '12345678', isLabelled: true });
       });
     }
   });

@@ -41,7 +41,7 @@ describe('the bundle', () => {
       assert.equal(ok, false);
       for (const setting of ['LLDAP_URL', 'LLDAP_LDAP_URL', 'ServiceAccount lldap-operator-startup'])
         assert.ok(
-          problems.some((problem) => problem.includes(`look at `) && problem.includes(setting)),
+          problems.some((problem) => problem.includes(`check `) && problem.includes(setting)),
           setting,
         );
       assert.doesNotMatch(body, /hush/);
@@ -62,7 +62,7 @@ describe('the bundle', () => {
         const answers = await Promise.all(alike);
         assert.deepEqual(answers.sort(), [
           [204, ''],
-          [503, 'stopping; deliver again\n'],
+          [503, 'stopping; deliver the event again\n'],
         ]);
       }
     });
@@ -81,7 +81,7 @@ describe('the bundle', () => {
 
     it('asks for what the broker does not take again', async () => {
       const started = await start('requeue');
-      assert.deepEqual(await post(started.port, due(-1000)), [503, 'the broker did not take the reconcile event\n']);
+      assert.deepEqual(await post(started.port, due(-1000)), [503, 'the broker did not accept the reconcile event\n']);
       assert.equal(await stop(started), 0);
     });
   });

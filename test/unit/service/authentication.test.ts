@@ -149,7 +149,7 @@ describe('shared/service/authentication', () => {
       });
       const authorization = `Bearer ${token('a')}`;
       const both = await Promise.all([outcome(authorization), outcome(authorization)]);
-      assert.deepEqual(new Set(both), new Set([`503 The API server did not check the token (${text}); deliver again.`]));
+      assert.deepEqual(new Set(both), new Set([`503 The API server did not check the token (${text}); deliver the event again.`]));
       fails = false;
       assert.equal(await outcome(authorization), 'served');
     });

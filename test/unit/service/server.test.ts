@@ -41,9 +41,9 @@ describe('shared/service/server', () => {
 
     it('that the handler finds malformed is refused, too', async () => {
       const { port } = await start(async () => {
-        throw new MalformedEvent('events of startup are not for LldapUser');
+        throw new MalformedEvent('a startup event is not for the function of LldapUser');
       });
-      assert.deepEqual(text(await send(port)), [400, 'events of startup are not for LldapUser\n']);
+      assert.deepEqual(text(await send(port)), [400, 'a startup event is not for the function of LldapUser\n']);
     });
 
     it('that fails tells its sender nothing of why, and the log everything', async () => {

@@ -106,7 +106,7 @@ describe('functions/requeue/dead-letter', () => {
 
   it('asks for the event again if the broker does not take the new one', async () => {
     const { handle } = bench(new BrokerError('The broker answered 503.'));
-    assert.deepEqual(await handle(reconcile(0), 503), { status: 503, message: 'the broker did not take the requeue event' });
+    assert.deepEqual(await handle(reconcile(0), 503), { status: 503, message: 'the broker did not accept the requeue event' });
   });
 
   it('fails for a reason that nobody foresaw', async () => {

@@ -8,7 +8,7 @@ import { createLog } from '../../../../shared/telemetry/log.ts';
 import { FakeClock } from '../../../support/fake-clock.ts';
 
 const DONE: Answer = { status: 204 };
-const AGAIN: Answer = { status: 503, message: 'stopping; deliver again' };
+const AGAIN: Answer = { status: 503, message: 'stopping; deliver the event again' };
 
 /** Holds over a clock that a test moves; what is posted is written down with the second in which it was. */
 function bench(most = 1000) {
@@ -23,7 +23,7 @@ function bench(most = 1000) {
       posted.push(`${target.name} at ${(clock.now() - start) / 1000} s: ${JSON.stringify(options)}`);
     },
   } as Broker;
-  const holds = createDelayQueue({ broker, clock, log: createLog('debug', (line) => lines.push(line)) }, most);
+  const queue = createDelayQueue({ broker, clock, log: createLog('debug', (line) => lines.push(line)) }, most);
   const stopping = new AbortController();
   const requeue = (name: string, seconds: number, more: Partial<Requeue> = {}): Requeue => ({
     target: { kind: 'LldapUser', namespace: 'team', name },
@@ -37,7 +37,7 @@ function bench(most = 1000) {
   /** Asks and notes the answer when it comes. */
   const hold = (asked: Requeue, signal = new AbortController().signal) => {
     const holding: { answer?: Answer; done: Promise<void> } = { done: Promise.resolve() };
-    holding.done = holds.hold(asked, { signal, stopping: stopping.signal }).then((answer) => {
+    holding.done = queue.delay(asked, { signal, stopping: stopping.signal }).then((answer) => {
       holding.answer = answer;
     });
     return holding;
@@ -46,7 +46,7 @@ function bench(most = 1000) {
     clock,
     posted,
     lines,
-    holds,
+    queue,
     stopping,
     requeue,
     elsewhere,
@@ -62,13 +62,13 @@ function bench(most = 1000) {
 
 describe('functions/requeue/delayed-retries', () => {
   it('posts a reconcile event when it is due, not before, and answers then', async () => {
-    const { clock, posted, holds, requeue, hold } = bench();
+    const { clock, posted, queue, requeue, hold } = bench();
     const held = hold(requeue('alice', 30));
     await clock.advance(29_999);
-    assert.deepEqual([posted, held.answer, holds.size], [[], undefined, 1]);
+    assert.deepEqual([posted, held.answer, queue.size], [[], undefined, 1]);
     await clock.advance(1);
     assert.deepEqual(posted, ['alice at 30 s: {"notBefore":"2026-03-01T12:00:30.000Z","redelivered":0}']);
-    assert.deepEqual([held.answer, holds.size], [DONE, 0]);
+    assert.deepEqual([held.answer, queue.size], [DONE, 0]);
   });
 
   it('posts at once what is due already', async () => {
@@ -119,7 +119,7 @@ describe('functions/requeue/delayed-retries', () => {
     });
   });
 
-  it('holds nothing longer than 330 s, whatever the event says', async () => {
+  it('queue nothing longer than 330 s, whatever the event says', async () => {
     const { clock, posted, requeue, hold } = bench();
     const far = hold(requeue('alice', 331));
     const farther = hold(requeue('bob', 400 * 365 * 86_400));
@@ -171,7 +171,7 @@ describe('functions/requeue/delayed-retries', () => {
 
   describe('a process that is told to stop', () => {
     it('lets go of everything at once, for the broker to deliver it again', async () => {
-      const { clock, posted, holds, stopping, requeue, hold } = bench();
+      const { clock, posted, queue, stopping, requeue, hold } = bench();
       const held = [hold(requeue('alice', 30)), hold(requeue('bob', 300))];
       stopping.abort();
       await turn();
@@ -180,7 +180,7 @@ describe('functions/requeue/delayed-retries', () => {
         [AGAIN, AGAIN],
       );
       await clock.advance(400_000);
-      assert.deepEqual([posted, holds.size], [[], 0]);
+      assert.deepEqual([posted, queue.size], [[], 0]);
     });
 
     it('takes nothing more', async () => {
@@ -192,13 +192,13 @@ describe('functions/requeue/delayed-retries', () => {
     });
   });
 
-  it('forgets an event whose sender has gone, and holds it when it comes again', async () => {
-    const { clock, posted, holds, requeue, hold } = bench();
+  it('forgets an event whose sender has gone, and queue it when it comes again', async () => {
+    const { clock, posted, queue, requeue, hold } = bench();
     const sender = new AbortController();
     const first = hold(requeue('alice', 30), sender.signal);
     sender.abort();
     await first.done;
-    assert.deepEqual([first.answer?.status, holds.size], [503, 0]);
+    assert.deepEqual([first.answer?.status, queue.size], [503, 0]);
     hold(requeue('alice', 30));
     await clock.advance(30_000);
     assert.equal(posted.length, 1);
@@ -206,39 +206,39 @@ describe('functions/requeue/delayed-retries', () => {
 
   describe('what the broker does not take', () => {
     it('is asked for again', async () => {
-      const { clock, lines, holds, fail, requeue, hold } = bench();
+      const { clock, lines, queue, fail, requeue, hold } = bench();
       fail(new BrokerError('The broker answered 503 to an event.'));
       const held = hold(requeue('alice', 30));
       await clock.advance(30_000);
-      assert.deepEqual([held.answer, holds.size], [{ status: 503, message: 'the broker did not take the reconcile event' }, 0]);
+      assert.deepEqual([held.answer, queue.size], [{ status: 503, message: 'the broker did not accept the reconcile event' }, 0]);
       assert.match(lines.join(''), /"level":"error".*"name":"alice","reason":"The broker answered 503 to an event\."/);
     });
 
     it('for a reason that nobody foresaw is an error', async () => {
-      const { fail, holds, requeue, hold } = bench();
+      const { fail, queue, requeue, hold } = bench();
       fail(new TypeError('unforeseen'));
       await assert.rejects(hold(requeue('alice', 0)).done, { message: 'unforeseen' });
-      assert.equal(holds.size, 0);
+      assert.equal(queue.size, 0);
     });
   });
 
   describe('one resource', () => {
     it("has three places; a fourth event takes the oldest one's, which is posted at once rather than lost", async () => {
-      const { clock, times, holds, requeue, hold } = bench();
+      const { clock, times, queue, requeue, hold } = bench();
       const held = [300, 200, 100, 250].map((seconds) => hold(requeue('alice', seconds)));
       await held[0]?.done;
-      assert.deepEqual([times(), held[0]?.answer, holds.size], [['alice at 0 s'], DONE, 3]);
+      assert.deepEqual([times(), held[0]?.answer, queue.size], [['alice at 0 s'], DONE, 3]);
       await clock.advance(300_000);
       assert.deepEqual(times(), ['alice at 0 s', 'alice at 100 s', 'alice at 200 s', 'alice at 250 s']);
     });
 
     it("takes no other's place, however many times are forged for it, and its own retry is not late", async () => {
-      const { clock, times, holds, requeue, hold } = bench(10);
+      const { clock, times, queue, requeue, hold } = bench(10);
       for (let i = 0; i < 7; i++) hold(requeue(`other-${i}`, 60));
       const real = hold(requeue('alice', 30));
       for (let i = 0; i < 1000; i++) hold(requeue('alice', 20 + i / 1000));
       await real.done;
-      assert.deepEqual([real.answer, times()[0], holds.size], [DONE, 'alice at 0 s', 10]);
+      assert.deepEqual([real.answer, times()[0], queue.size], [DONE, 'alice at 0 s', 10]);
       await clock.advance(60_000);
       assert.equal(times().filter((text) => text?.startsWith('other-')).length, 7);
     });
@@ -260,7 +260,10 @@ describe('functions/requeue/delayed-retries', () => {
       const third = hold(requeue('carol', 30));
       await third.done;
       assert.deepEqual(third.answer, DONE);
-      assert.match(lines.join(''), /"level":"warn","message":"too many delayed retries; left one to the sweep".*"name":"carol"/);
+      assert.match(
+        lines.join(''),
+        /"level":"warn","message":"too many delayed retries; released the last one to the sweep".*"name":"carol"/,
+      );
       await clock.advance(20_000);
       assert.deepEqual(
         held.map(({ answer }) => answer),
@@ -270,13 +273,13 @@ describe('functions/requeue/delayed-retries', () => {
     });
 
     it('lets go of the one that is due last', async () => {
-      const { clock, posted, lines, holds, requeue, hold } = bench(2);
+      const { clock, posted, lines, queue, requeue, hold } = bench(2);
       const late = hold(requeue('late', 300));
       hold(requeue('soon', 10));
       hold(requeue('sooner', 5));
       await late.done;
-      assert.deepEqual([late.answer, holds.size], [DONE, 2]);
-      assert.match(lines.join(''), /left one to the sweep".*"name":"late"/);
+      assert.deepEqual([late.answer, queue.size], [DONE, 2]);
+      assert.match(lines.join(''), /released the last one to the sweep".*"name":"late"/);
       await clock.advance(400_000);
       assert.deepEqual(
         posted.map((text) => text.split(':')[0]),
@@ -334,7 +337,7 @@ describe('functions/requeue/delayed-retries', () => {
         held.map(({ answer }) => answer),
         [undefined, undefined, DONE, undefined, undefined],
       );
-      assert.match(lines.join(''), /left one to the sweep".*"namespace":"two","name":"c"/);
+      assert.match(lines.join(''), /released the last one to the sweep".*"namespace":"two","name":"c"/);
     });
 
     it('a thousand forged events with a far time keep no retry from its own', async () => {

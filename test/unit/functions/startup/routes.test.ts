@@ -4,7 +4,7 @@ import type { Summary } from '../../../../functions/startup/run.ts';
 import type { EventContext } from '../../../../shared/service/server.ts';
 import { createLog } from '../../../../shared/telemetry/log.ts';
 
-const PROBLEM = 'The broker answered 503. (look at BROKER_URL)';
+const PROBLEM = 'The broker answered 503. (check BROKER_URL)';
 
 describe('functions/startup/routes', () => {
   const answer = (mode: 'sweep' | 'full' | 'drift', summary: Partial<Summary>, context: Partial<EventContext> = {}) =>
@@ -37,6 +37,6 @@ describe('functions/startup/routes', () => {
   it('refuses what is no event of startup', async () => {
     const handle = startupHandler(async () => assert.fail('nothing runs'), createLog('error'));
     const event = { what: 'secret', namespace: 'ns', name: 'secret', redelivered: 0 } as Parameters<typeof handle>[0];
-    await assert.rejects(handle(event, { representation: false } as EventContext), /events of secret are not for startup/);
+    await assert.rejects(handle(event, { representation: false } as EventContext), /a secret event is not for the function startup/);
   });
 });

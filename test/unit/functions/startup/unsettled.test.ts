@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { findLost, type Inventory, isStalled, needsLook, sampleFairly } from '../../../../functions/startup/unsettled.ts';
+import { findLost, type Inventory, isStalled, needsReconcile, sampleFairly } from '../../../../functions/startup/unsettled.ts';
 import { REQUESTED_AT, VIRTUAL_LABEL } from '../../../../shared/constants.ts';
 import type { LldapGroupStatus, LldapMembershipStatus, LldapUser, LldapUserStatus, Retry } from '../../../../shared/kube/resources.ts';
 import { refOf } from '../../../../shared/rules/resource-names.ts';
@@ -27,7 +27,7 @@ describe('functions/startup/unsettled', () => {
       'not while its retry is to come': [{ status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } }, false],
       'not while its retry is at most two minutes late': [{ status: { ...failed, retry: retry('2026-03-01T11:58:00.000Z') } }, false],
       'when its retry is later than that': [{ status: { ...failed, retry: retry('2026-03-01T11:57:59.999Z') } }, true],
-      'when the broker did not take its retry': [{ status: { ...failed, retry: { attempts: 1, category: 'Unavailable' } } }, true],
+      'when the broker did not accept its retry': [{ status: { ...failed, retry: { attempts: 1, category: 'Unavailable' } } }, true],
       'when its retry is of the generation before': [
         { metadata: { generation: 2 }, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
         true,
@@ -55,7 +55,7 @@ describe('functions/startup/unsettled', () => {
       'not when it is suspended and says so, though a person asks': [{ spec: { suspend: true }, metadata: asked, status: failed }, false],
       'when it was suspended, and does not say so yet': [{ spec: { suspend: true }, metadata: { generation: 2 }, status: settled }, true],
     };
-    for (const [name, [example, looks]] of Object.entries(cases)) it(name, () => assert.equal(needsLook(user(example), NOW), looks));
+    for (const [name, [example, looks]] of Object.entries(cases)) it(name, () => assert.equal(needsReconcile(user(example), NOW), looks));
   });
 
   describe('a resource that only a person can help', () => {

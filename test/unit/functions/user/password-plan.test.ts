@@ -21,7 +21,7 @@ const dated = (modified: string): LldapAccount =>
     ],
   });
 const missing = notReady('SecretNotFound', 'The Secret alice does not exist.');
-const given = (password = 'correct horse'): Observed['password'] => ({ state: { password, watched: true }, key: KEY });
+const given = (password = 'correct horse'): Observed['password'] => ({ state: { password, isLabelled: true }, key: KEY });
 const absent: Observed['password'] = { state: missing, key: KEY };
 const hash = (password = 'correct horse', key = KEY) => passwordHash(key, 'uuid-alice', password);
 const recorded = { passwordHash: hash(), passwordModifiedAt: SET };
@@ -93,7 +93,7 @@ describe('functions/user/password-plan', () => {
   });
 
   describe('PasswordSynced says', () => {
-    const unwatched: Observed['password'] = { state: { password: 'correct horse', watched: false }, key: KEY };
+    const unwatched: Observed['password'] = { state: { password: 'correct horse', isLabelled: false }, key: KEY };
     const cases: Record<string, [string | undefined, Observed['password'], string[]]> = {
       'that lldap has the Secret’s password': ['Manage', given(), ['True', 'PasswordSynced', "lldap has the Secret's password."]],
       'the same where no policy is given': [undefined, given(), ['True', 'PasswordSynced', "lldap has the Secret's password."]],
@@ -108,7 +108,7 @@ describe('functions/user/password-plan', () => {
       ],
       'that the password ends with a line break': [
         'Manage',
-        { state: { password: 'correct horse\n', watched: true }, key: KEY },
+        { state: { password: 'correct horse\n', isLabelled: true }, key: KEY },
         [
           'True',
           'PasswordSynced',

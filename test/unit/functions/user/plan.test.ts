@@ -12,7 +12,7 @@ const NOBODYS: Owner = { who: 'nobody' };
 const KEY: PasswordKey = { id: 'key', key: Buffer.alloc(32) };
 const MARK = { name: 'k8s-owner', value: ['v2;main;team/alice;created;uid-team-alice'] };
 const SET: Step = { do: 'setPassword', password: 'correct horse', key: KEY };
-const password: Observed['password'] = { state: { password: 'correct horse', watched: true }, key: KEY };
+const password: Observed['password'] = { state: { password: 'correct horse', isLabelled: true }, key: KEY };
 const NO_PASSWORD = { passwordPolicy: 'Ignore' } as const;
 
 interface Example {

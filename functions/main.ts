@@ -1,8 +1,8 @@
 import { enableCompileCache } from 'node:module';
 
-/** The image's one command: starts the function that its argument names. */
+/** The image's command: starts the function that its argument names. */
 
-// Compiled code beside the bundles, made at the first start: where that is read-only, the image brings it along, from another place.
+// Compiled code beside the bundles, written at the first start. The image contains it, since its file system is read-only.
 enableCompileCache({ directory: `${import.meta.dirname}/.cache`, portable: true });
 
 const name = process.argv[2] ?? '';
@@ -20,6 +20,6 @@ const functions: Record<string, () => Promise<unknown>> = {
 const start = Object.hasOwn(functions, name) ? functions[name] : undefined;
 if (start) await start();
 else {
-  process.stderr.write(`"${name}" is no function: name one of ${Object.keys(functions).join(', ')}.\n`);
+  process.stderr.write(`"${name}" is not a function: give one of ${Object.keys(functions).join(', ')}.\n`);
   process.exitCode = 1;
 }

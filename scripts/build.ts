@@ -5,7 +5,7 @@ import { standaloneValidators } from '../shared/lldap/build-validators.ts';
 
 /** Bundles each function into `dist/`, so that a cold start reads few files and only the code that it uses. */
 
-/** The validators as ajv generates them: compiling them at each start would cost more than all else. */
+/** Generates the validators with ajv, because compiling them at each start would take longer than anything else. */
 const validators: Plugin = {
   name: 'validators',
   setup: ({ onLoad }) => {
@@ -17,8 +17,8 @@ const validators: Plugin = {
 };
 
 /**
- * What packages bring along and nothing here calls: client-node's models and HTTP client, axios's ways over fetch,
- * HTTP/2 and forms. Each would load a piece of Node, or a megabyte, into every cold start.
+ * Removes what packages import and nothing here calls: client-node's models and HTTP client, axios's adapters for fetch,
+ * HTTP/2 and forms. Each would load a part of Node, or a megabyte, in every cold start.
  */
 const unused: Plugin = {
   name: 'unused',
@@ -43,7 +43,7 @@ const unused: Plugin = {
   },
 };
 
-/** An ES import of `node:http` reads all of its exports, and with some of them Node loads HTTP/2 and fetch; a `require` does not. */
+/** An ES import of `node:http` reads all of its exports, some of which load HTTP/2 and fetch. A `require` does not. */
 const required: Plugin = {
   name: 'required',
   setup: ({ onLoad, onResolve }) => {
@@ -60,7 +60,7 @@ function stub(...names: string[]): string {
     .join('\n');
 }
 
-/** @throws Error when a new version of a package has no such text any more: then look at what it does instead */
+/** @throws Error if a new version of a package lacks the text, so that somebody adapts the replacement */
 function replaced(source: string, text: string, by: string): string {
   if (!source.includes(text)) throw new Error(`no ${text} in the source to be bundled`);
   return source.replaceAll(text, by);
@@ -84,6 +84,6 @@ const options: BuildOptions = {
   logLevel: 'warning',
 };
 
-// Chunks are named by what is in them; other files in the folder are a release's.
+// Chunks are named by their content; the folder's other files belong to a release.
 await rm('dist/chunks', { recursive: true, force: true });
 await build(options);

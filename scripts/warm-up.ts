@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 /**
- * Fills the compile cache of `dist/` for the image, whose file system is read-only: each function is started once and meets
- * an event, as far as one gets without lldap, a cluster and a broker. What was loaded by then is what a cold start loads.
+ * Fills the compile cache of `dist/` for the image, whose file system is read-only. Starts each function and sends it one
+ * event, which it handles as far as it can without lldap, a cluster and a broker. That loads the code of a cold start.
  *
- * Exits with 1 when a function does not start, or does not end when it is told to.
+ * Exits with 1 if a function does not start, or does not stop on SIGTERM.
  */
 
 /** Each function, with the type and the kind of an event for it. */
@@ -21,14 +21,14 @@ const FUNCTIONS: Record<string, [operation: string, kind: string]> = {
   startup: ['startup', 'LldapUser'],
   requeue: ['requeue', 'LldapUser'],
 };
-/** Nobody listens there. */
+/** An address without a listener. */
 const NOWHERE = '127.0.0.1:1';
 
 const folder = await mkdtemp(join(tmpdir(), 'warm-up-'));
 try {
   const env = await environment();
   for (const [name, [operation, kind]] of Object.entries(FUNCTIONS)) await warmUp(name, env, eventFor(operation, kind));
-  // Without a startup to call it fails, as it should.
+  // Fails as expected, because there is no startup to call.
   const [code] = await once(run('call-startup', { STARTUP_URL: `http://${NOWHERE}` }), 'exit');
   if (code !== 1) throw new Error(`call-startup ended with ${code}`);
 } finally {
@@ -62,7 +62,7 @@ function run(name: string, env: Record<string, string>): ChildProcess {
   return spawn(process.execPath, command, { env: { ...env, HOME: folder }, stdio: ['ignore', 'pipe', 'ignore'] });
 }
 
-/** Node writes the cache when the process ends. */
+/** Node writes the cache at the end of the process. */
 async function warmUp(name: string, env: Record<string, string>, headers: Record<string, string>): Promise<void> {
   const child = run(name, env);
   const ended = once(child, 'exit');
@@ -75,7 +75,7 @@ async function warmUp(name: string, env: Record<string, string>, headers: Record
   if (code !== 0) throw new Error(`${name} ended with ${code}`);
 }
 
-/** The port of the log line that tells it; undefined when the process ends without. */
+/** Reads the port from the process's log. Returns undefined if the process ends without logging it. */
 async function served(child: ChildProcess): Promise<number | undefined> {
   if (!child.stdout) return undefined;
   for await (const line of createInterface({ input: child.stdout })) {

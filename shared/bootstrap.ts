@@ -15,7 +15,7 @@ import { type EventHandler, serve } from './service/server.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 import { startTelemetry, stopTelemetry } from './telemetry/telemetry.ts';
 
-/** What every function is made from. */
+/** What every function gets. */
 export interface Base {
   config: Config;
   log: Log;
@@ -23,7 +23,7 @@ export interface Base {
   clock: Clock;
 }
 
-/** What a function that talks to lldap has besides; nothing connects before its first use. */
+/** What a function that uses lldap gets. Nothing connects before its first use. */
 export interface Reconciling extends Base {
   io: Io;
 }
@@ -31,12 +31,12 @@ export interface Reconciling extends Base {
 /** Handlers by path. */
 export type Routes = Record<string, EventHandler>;
 
-/** Runs a function that reconciles: its credentials must be there from the start. */
+/** Runs a function that uses lldap. Its credentials must be readable at the start. */
 export async function runReconciling(name: string, routes: (base: Reconciling) => Routes): Promise<void> {
   await runFunction(name, async (base) => routes({ ...base, io: connectIo(base, await readCredentials(base.config)) }));
 }
 
-/** Serves one function until it is told to stop, then ends the process: 0, or 1 with one line when its configuration is wrong. */
+/** Serves one function until the process is told to stop, then ends it with 0. If the configuration is wrong, prints one line and ends with 1. */
 export async function runFunction(name: string, routes: (base: Base) => Routes | Promise<Routes>): Promise<void> {
   try {
     const config = loadConfig(process.env);
@@ -51,7 +51,7 @@ export async function runFunction(name: string, routes: (base: Base) => Routes |
     await server.closed;
     await stopTelemetry();
     log.info('stopped');
-    // Connections that are kept would keep the process, too.
+    // Idle connections would keep the process running.
     process.exit(0);
   } catch (error) {
     const line = error instanceof ConfigError ? error.message : error instanceof Error ? error.stack : String(error);
@@ -64,9 +64,9 @@ function connectIo(base: Base, initial: Credentials): Io {
   const { config, log } = base;
   let login = initial.username;
   const { lldapProblem, ca } = config;
-  if (lldapProblem) log.error('lldap cannot be asked', { reason: lldapProblem });
+  if (lldapProblem) log.error('the settings for lldap are wrong', { reason: lldapProblem });
   const credentials = async (): Promise<Credentials> => {
-    // Asked for ahead of whatever goes to lldap, so that this is what resources and startup say.
+    // Every call to lldap reads the credentials first, so this is the message in resources and in startup's summary.
     if (lldapProblem) throw new LldapError('unavailable', lldapProblem);
     const read = await readCredentials(config);
     login = read.username;
@@ -88,9 +88,9 @@ function connectIo(base: Base, initial: Credentials): Io {
 }
 
 /**
- * What reconciles reach the world through, over the given clients.
+ * The clients, lookups and settings that reconciles use.
  *
- * @param clients.operatorLogin the account's name as it was read last
+ * @param clients.operatorLogin returns the account's name, as it was read last
  */
 export function createIo(
   { config, broker, clock, log }: Base,

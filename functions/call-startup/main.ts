@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { EVENT_TYPE } from '../../shared/constants.ts';
 import { createHttp, HttpError } from '../../shared/platform/http.ts';
 
-/** What the Jobs run: calls startup, prints its summary, and fails visibly when it did. */
+/** The command of the Jobs: calls startup, prints its summary, and fails if startup did. */
 
-/** The platform ends a request after ten minutes. */
+/** Knative ends a request after ten minutes. */
 const TIMEOUT_MS = 600_000;
 
 async function call(): Promise<number> {

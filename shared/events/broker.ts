@@ -6,16 +6,16 @@ import { inSpan } from '../telemetry/telemetry.ts';
 import { traceHeaders } from '../telemetry/trace.ts';
 import type { EventTarget, SweepMode } from './parse.ts';
 
-/** Posts the operator's own events; resolved means that the broker has accepted them. */
+/** Posts the operator's events. Each call resolves when the broker has accepted the event, else throws {@link BrokerError}. */
 export interface Broker {
-  /** Without `notBefore` it asks for a full reconcile. */
+  /** Without `notBefore`, requests a full reconcile. */
   reconcile(target: EventTarget, options?: { notBefore?: string; redelivered?: number }): Promise<void>;
-  /** Asks for a reconcile that carries `notBefore` (RFC 3339) at that time. */
+  /** Requests a reconcile at `notBefore` (RFC 3339). */
   requeue(target: EventTarget, notBefore: string, redelivered?: number): Promise<void>;
   startup(mode: SweepMode): Promise<void>;
 }
 
-/** The broker did not accept an event. Says so in one line; nothing of lldap is to blame. */
+/** The broker did not accept an event. The message is one line. */
 export class BrokerError extends Error {
   override name = 'BrokerError';
 }
@@ -27,7 +27,7 @@ const KEEP_ALIVE_MS = 8_000;
 /**
  * @param url the broker's address, path included
  * @param source this function's name, for the events' `source`
- * @param tokenFile holds a token for the broker
+ * @param tokenFile a file with a token for the broker
  */
 export function createBroker(url: string, source: string, tokenFile?: string | undefined): Broker {
   const http = createHttp({ timeoutMs: TIMEOUT_MS, keepAliveMs: KEEP_ALIVE_MS, maxSockets: 16, tokenFile });

@@ -4,28 +4,28 @@ import { API_VERSION, EVENT_TYPE } from '../constants.ts';
 import { type KindName, PLURALS } from '../kube/resources.ts';
 import { truncate } from '../platform/text.ts';
 
-/** What a reconcile is about. */
+/** The resource of a reconcile. */
 export interface Target {
   kind: KindName;
   namespace: string;
   name: string;
 }
 
-/** What a requeue may be about: a Secret's users are found when it is due. */
+/** The object of a requeue event. For a Secret, its users are looked up when the event is due. */
 export type EventTarget = Target | { kind: 'Secret'; namespace: string; name: string };
 
 export type SweepMode = 'sweep' | 'full' | 'drift';
 
-/** The events that functions understand; everything else is malformed. */
+/** The events that the functions accept; all others are malformed. */
 export type OperatorEvent =
   | { what: 'resource'; change: 'add' | 'update' | 'delete'; target: Target; object: unknown }
   | { what: 'secret'; namespace: string; name: string; redelivered: number }
   | { what: 'reconcile'; target: Target; notBefore?: string; redelivered: number }
-  /** `time`: when the event was made, by the clock that `notBefore` goes by. */
+  /** `time`: when the event was created, by the same clock as `notBefore`. */
   | { what: 'requeue'; target: EventTarget; notBefore: string; time: string; redelivered: number }
   | { what: 'startup'; mode: SweepMode };
 
-/** The sender must change the event: answered once with 400, never retried. The message names what is wrong. */
+/** The sender must correct the event. It is answered with 400 and never retried. */
 export class MalformedEvent extends Error {
   override name = 'MalformedEvent';
   readonly status = 400;
@@ -37,9 +37,9 @@ const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 /** Of a value that an error repeats, in UTF-16 code units. */
 const MAX_QUOTED_LENGTH = 80;
-/** Of what the library says is wrong, in UTF-16 code units. */
+/** Of the library's own message, in UTF-16 code units. */
 const MAX_PROBLEM_LENGTH = 200;
-/** At most nanoseconds: times are kept while a request waits. */
+/** At most nanoseconds, because delayed retries keep the text in memory. */
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
 /**
@@ -63,7 +63,7 @@ export function parseEvent(headers: IncomingHttpHeaders, body: Buffer): Operator
         what: 'requeue',
         target: requeueTarget(event),
         notBefore: timestampOf(event, 'notbefore'),
-        // The library's default is now.
+        // If the event has none, the library sets the current time.
         time: timestampOf(event, 'time'),
         redelivered: redeliveredOf(event),
       };
@@ -124,7 +124,7 @@ function modeOf(data: unknown): SweepMode {
   throw new MalformedEvent('the data is not {"mode": "sweep"}, "full" or "drift"');
 }
 
-/** The library accepts missing attributes, leaves JSON with a charset as text and splits batches, so this reads first and lets it check last. */
+/** The library accepts missing attributes, leaves JSON with a charset as text, and splits batches. So this function checks first, and the library last. */
 function toCloudEvent(headers: IncomingHttpHeaders, body: Buffer): CloudEvent<unknown> {
   const contentType = headers['content-type'] ?? '';
   const mediaType = (contentType.split(';')[0] ?? '').trim().toLowerCase();
@@ -176,7 +176,7 @@ function structuredAttributes(mediaType: string, body: Buffer): Record<string, u
   return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== null));
 }
 
-/** JSON is UTF-8; a byte-order mark before it is none of its own. */
+/** JSON is UTF-8, without a byte-order mark. */
 function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) as unknown;
@@ -185,7 +185,7 @@ function parseJson(body: Buffer): unknown {
   }
 }
 
-/** The HTTP binding has header values percent-encoded. */
+/** The HTTP binding percent-encodes header values. */
 function decode(value: string): string {
   try {
     return decodeURIComponent(value);
@@ -204,7 +204,7 @@ function quote(value: unknown): string {
     : String(value === undefined ? 'missing' : typeof value);
 }
 
-/** The library names an attribute only in the list of what is wrong. */
+/** The library names the attribute only in its list of errors. */
 function problemOf(error: unknown): string {
   const [first] = error instanceof ValidationError ? (error.errors ?? []) : [];
   if (typeof first === 'object') return `${first.instancePath.slice(1)} ${first.message}`;

@@ -13,22 +13,22 @@ export interface Selection {
   labels?: Record<string, string>;
 }
 
-/** The few calls that functions make; all reads are consistent, never from the API server's cache. Throws KubeError. */
+/** The functions' calls to the API server. All reads are consistent, not from its cache. Throws {@link KubeError}. */
 export interface Kube {
   /** The operator's own namespace. */
   namespace(): Promise<string>;
   get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
-  /** All that match, read in pages. */
+  /** All matching resources, read in pages. */
   list<K extends KindName>(kind: K, selection?: Selection): Promise<Listed<K>[]>;
-  /** What `keep` returns for each resource that matches: the whole resources of one page at a time are in memory. */
+  /** Returns the results of `keep` for all matching resources. Only one page of whole resources is in memory at a time. */
   scan<K extends KindName, R>(kind: K, selection: Selection, keep: (resource: ResourceOf[K]) => R): Promise<R[]>;
-  /** Adds our finalizer if the resource is still the one that was read; answers the resource as it is then. */
+  /** Adds the operator's finalizer if the resource is unchanged since it was read. Returns the new resource. */
   addFinalizer<K extends KindName>(resource: ResourceOf[K]): Promise<ResourceOf[K]>;
-  /** Removes our entry, and only ours, on the same condition. */
+  /** Removes the operator's finalizer, and no other, on the same condition. */
   removeFinalizer<K extends KindName>(resource: ResourceOf[K]): Promise<void>;
-  /** Makes `status` the whole of what the operator owns in it, if the resource is still the one that was read. */
+  /** Applies `status` as everything that the operator owns in it, if the resource is unchanged since it was read. */
   applyStatus<K extends KindName>(resource: ResourceOf[K], status: CommonStatus): Promise<ResourceOf[K]>;
-  /** Creates the object or makes its labels and spec these. */
+  /** Creates the resource, or applies its labels and spec. */
   apply<K extends KindName>(
     kind: K,
     namespace: string,
@@ -37,16 +37,16 @@ export interface Kube {
     spec: ResourceOf[K]['spec'],
   ): Promise<ResourceOf[K]>;
   secret(namespace: string, name: string): Promise<Secret | undefined>;
-  /** As {@link scan}, of the Secrets of all namespaces or of one. */
+  /** As {@link scan}, for the Secrets of all namespaces or of one. */
   scanSecrets<R>(selection: Pick<Selection, 'namespace' | 'labels'>, keep: (secret: Secret) => R): Promise<R[]>;
-  /** Answers undefined when a Secret of that name is there already. */
+  /** Returns undefined if a Secret of that name exists. */
   createSecret(namespace: string, name: string, labels: Record<string, string>, data: Record<string, string>): Promise<Secret | undefined>;
   createEvent(event: KubernetesEvent): Promise<void>;
   close(): void;
 }
 
 const PAGE_SIZE = 500;
-/** A list that takes longer than etcd keeps its version is begun anew; three times is bad luck, more is no way to end. */
+/** A list whose version etcd compacts before its end starts again, but not for ever. */
 const MAX_LIST_RESTARTS = 3;
 
 export function createKube(connection: Connection = connect()): Kube {
@@ -59,7 +59,7 @@ export function createKube(connection: Connection = connect()): Kube {
         body: [{ op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion }, ...operations],
       })
       .catch((error: unknown) => {
-        // A failed `test` is answered 422 by the API server: the same thing as a conflict.
+        // The API server answers a failed `test` with 422; it means a conflict.
         throw error instanceof KubeError && error.status === 422 ? new KubeError(409, error.message, 'Conflict') : error;
       });
   const applyAt = (path: string, object: object): Promise<unknown> =>
@@ -150,7 +150,7 @@ async function listAll<T, R>(connection: Connection, path: string, { fields, lab
       limit,
       mayRestart: query.has('continue') && restarts < MAX_LIST_RESTARTS,
     });
-    // Objects may be 1.5 MB each, users with photos for instance.
+    // Objects may have 1.5 MB each, for example users with photos.
     if (page === 'too large') limit = Math.ceil(limit / 8);
     else if (page === 'expired') {
       items = [];
@@ -183,7 +183,7 @@ async function pageOf<T>(
   }
 }
 
-/** Three characters separate the terms; a field's value may hold them, a label's cannot. */
+/** Escapes the three characters that separate terms. A field's value may contain them, a label's cannot. */
 function selector(terms: Record<string, string>): string {
   const escaped = Object.entries(terms).map(([name, value]) => `${name}=${value.replace(/[\\,=]/g, (c) => `\\${c}`)}`);
   return escaped.join(',');

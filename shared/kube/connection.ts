@@ -16,22 +16,23 @@ export interface KubeRequest {
 export interface Connection {
   /** The namespace that this process runs in. */
   namespace(): Promise<string>;
-  /** Throws {@link KubeError} for whatever is not 2xx. */
+  /** Throws {@link KubeError} unless the answer is 2xx. */
   request(request: KubeRequest): Promise<unknown>;
   close(): void;
 }
 
 const TIMEOUT_MS = 15_000;
-/** The API server keeps idle connections for minutes; a load balancer before it may not. */
+/** The API server keeps idle connections for minutes, but a load balancer in front of it may not. */
 const KEEP_ALIVE_MS = 30_000;
 
 /**
- * The API server by the standard configuration (KUBECONFIG, or the pod's ServiceAccount), over kept connections.
+ * Connects to the API server by the standard configuration (KUBECONFIG, or the pod's ServiceAccount), and keeps connections
+ * open.
  *
- * The configuration is client-node's; its requests are not, since they open a connection each, have no
- * timeout, and would load all of Kubernetes' models into a function that needs four kinds.
+ * Uses the configuration of client-node, but not its requests: they open a connection each, have no timeout, and would
+ * load the models of all Kubernetes kinds into a function that needs four.
  *
- * @param kubeconfig a file's path, instead of the standard places
+ * @param kubeconfig path of a file to use instead of the standard places
  */
 export function connect(kubeconfig?: string): Connection {
   const setup = once(async () => {
@@ -50,7 +51,7 @@ export function connect(kubeconfig?: string): Connection {
       maxSockets: 16,
       ca: options.ca?.toString(),
     });
-    // Asked anew for each request: a ServiceAccount's token is a file that the kubelet renews.
+    // For each request, because the kubelet renews the file with the ServiceAccount's token.
     const headers = async (): Promise<Record<string, string>> => {
       const fresh: { headers?: Record<string, string> } = {};
       await config.applyToHTTPSOptions(fresh as never);
@@ -89,7 +90,7 @@ export function connect(kubeconfig?: string): Connection {
   };
 }
 
-/** Without the query: selectors hold names, and nothing else of a path does. */
+/** Omits the query, since selectors contain names from specs. */
 function attributesOf(method: string, path: string): Attributes {
   return { 'http.request.method': method, 'url.path': path.split('?', 1)[0] ?? path, 'peer.service': 'kube-apiserver' };
 }
@@ -106,8 +107,8 @@ function read(answer: HttpAnswer): unknown {
 }
 
 /**
- * What is applied is read as YAML, which refuses some characters that JSON lets stand as they are, takes others for the
- * end of a line, and knows no half characters.
+ * Escapes what YAML reads differently from JSON: the API server parses an applied object as YAML, which refuses some
+ * characters, takes others for line ends, and allows no unpaired surrogates.
  */
 function toJson(body: unknown): string {
   const json = JSON.stringify(body, (_key, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value));

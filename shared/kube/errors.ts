@@ -1,7 +1,7 @@
-/** The reason of an answer that is larger than this client takes: ask for less at once. */
+/** The reason for an answer above the client's size limit: request a smaller page. */
 export const TOO_LARGE = 'AnswerTooLarge';
 
-/** What the API server answered; `status` is 0 when it did not. */
+/** An error from the API server; `status` is 0 if there was no answer. */
 export class KubeError extends Error {
   override name = 'KubeError';
   readonly status: number;
@@ -13,12 +13,12 @@ export class KubeError extends Error {
     this.reason = reason;
   }
 
-  /** For logs and answers: the message of an answer may repeat what was asked, values of a spec among it. */
+  /** For logs and answers: the API server's message may repeat values of a spec. */
   get brief(): string {
     return this.status === 0 ? this.message : `The API server answered ${this.status} ${this.reason}`.trim();
   }
 
-  /** Another write came first, or the object is not what the caller took it for: read again. */
+  /** The object has changed since the caller read it: read it again. */
   get stale(): boolean {
     return this.status === 409;
   }
@@ -27,12 +27,12 @@ export class KubeError extends Error {
     return this.status === 404;
   }
 
-  /** The list that the next page was to go on with is too old: begin anew. */
+  /** The continue token has expired: start the list again. */
   get expired(): boolean {
     return this.status === 410;
   }
 
-  /** The server understood and will not have it, however often. */
+  /** The API server rejects the request for good. */
   get refused(): boolean {
     return this.status === 422 || this.status === 400;
   }

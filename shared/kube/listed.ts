@@ -3,18 +3,18 @@ import { copyStart } from '../platform/text.ts';
 import type { KindName, ResourceOf } from './resources.ts';
 
 /**
- * What a list keeps of a resource: only what its readers read. Whoever creates resources may fill them with a megabyte
- * each, and a list holds thousands. Of labels, annotations and finalizers, the operator's own are kept.
+ * The part of a resource that a list keeps in memory: only the fields that are read. Tenants may fill their resources with
+ * a megabyte each, and a list contains thousands. It keeps the operator's own labels, annotations and finalizer.
  */
 export type Listed<K extends KindName = KindName> = ResourceOf[K] & {
   spec: { attributes?: never };
-  /** In place of `spec.attributes`. */
+  /** Replaces `spec.attributes`. */
   attributeNames: readonly string[];
-  /** In place of `managedFields`: another manager than the operator that owns the condition Ready. */
+  /** Replaces `managedFields`: the name of another manager that owns the condition Ready. */
   rival: string | undefined;
 };
 
-/** Of `requested-at`: more than any reader tells apart. */
+/** Of the annotation requested-at, in UTF-16 code units: no reader compares more. */
 const MAX_TOKEN_LENGTH = 100;
 
 /** @param resource as the API server returns it */
@@ -55,7 +55,7 @@ interface ManagedFields {
   fieldsV1?: unknown;
 }
 
-/** A status that other tools write conditions of their own into is theirs to write. */
+/** Other tools may write conditions of their own into a status. */
 function ownsReady({ subresource, fieldsV1 }: ManagedFields): boolean {
   return subresource === 'status' && JSON.stringify(fieldsV1 ?? {}).includes('{\\"type\\":\\"Ready\\"}');
 }

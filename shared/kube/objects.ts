@@ -1,4 +1,4 @@
-/** The built-in kinds, as far as functions use them. */
+/** Built-in objects, with the fields that the functions use. */
 
 export interface Secret {
   metadata: { name: string; namespace: string; labels?: Record<string, string> };

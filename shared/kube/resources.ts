@@ -1,6 +1,6 @@
 import type { API_VERSION } from '../constants.ts';
 
-/** The custom resources as the API server returns them; the rules that bind them are in `crds/`. */
+/** The custom resources as the API server returns them. Their validation is in `crds/`. */
 
 export interface ObjectMeta {
   name: string;
@@ -26,7 +26,7 @@ export interface Condition {
 
 export type Category = 'Unavailable' | 'Unauthenticated' | 'NotReady' | 'Taken' | 'Invalid' | 'Bug';
 
-/** A retry that is due: its reconcile event carries `nextTime` as `notbefore`. */
+/** The next retry. Its reconcile event carries `nextTime` as `notbefore`. */
 export interface Retry {
   /** RFC 3339 with milliseconds; absent when the broker did not accept the requeue event. */
   nextTime?: string;
@@ -64,13 +64,13 @@ export interface LldapUserSpec extends CommonSpec {
   passwordSecretRef?: { name: string; key: string };
 }
 
-/** Of a resource that owns an object in lldap. */
+/** The status of a resource that owns an object in lldap. */
 interface OwningStatus extends CommonStatus {
   /** The folded name that the resource declares; selectable. */
   nameKey?: string;
   /** lldap's uuid; selectable. */
   uuid?: string;
-  /** Whether the operator made the object; repeated from the mark, in case that is lost. */
+  /** Whether the operator created the object; a copy of the mark's origin, in case the mark is lost. */
   origin?: 'created' | 'adopted';
 }
 
@@ -97,7 +97,7 @@ export interface Joined {
   userUuid: string;
   groupId: number;
   groupUuid: string;
-  /** Which of the two names resources declared then; of the others, lldap's own objects counted. */
+  /** Which of the two names a resource declared at the time. For the other, the object in lldap counted. */
   declared?: AttributeTarget[];
 }
 
@@ -106,7 +106,7 @@ export interface LldapMembershipStatus extends CommonStatus {
   userKey?: string;
   groupKey?: string;
   joined?: Joined;
-  /** A join of a built-in group that was begun and whose end is not recorded. */
+  /** A join of a built-in group whose result is not recorded yet. */
   joining?: Joined;
 }
 
@@ -123,7 +123,7 @@ export interface LldapAttributeSchemaSpec extends CommonSpec {
 }
 
 export interface LldapAttributeSchemaStatus extends CommonStatus {
-  /** Our own creation of the definition was answered ok. */
+  /** Whether lldap confirmed that the operator created the definition. */
   created?: boolean;
 }
 
@@ -140,7 +140,7 @@ export type LldapGroup = Resource<'LldapGroup', LldapGroupSpec, LldapGroupStatus
 export type LldapMembership = Resource<'LldapMembership', LldapMembershipSpec, LldapMembershipStatus>;
 export type LldapAttributeSchema = Resource<'LldapAttributeSchema', LldapAttributeSchemaSpec, LldapAttributeSchemaStatus>;
 
-/** Kind to URL plural: the only place where an event's kind turns into a path. */
+/** Kind to plural: the only place where an event's kind becomes part of a path. */
 export const PLURALS = {
   LldapUser: 'lldapusers',
   LldapGroup: 'lldapgroups',

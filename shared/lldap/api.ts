@@ -1,6 +1,6 @@
 import type { AttributeTarget, AttributeType, AttributeValue } from '../kube/resources.ts';
 
-/** What the rest of the operator knows of lldap: plain data, a client and its one error type. */
+/** The rest of the operator's view of lldap: plain data, two clients and one error type. */
 
 export interface LldapGroupRef {
   id: number;
@@ -8,7 +8,7 @@ export interface LldapGroupRef {
   displayName: string;
 }
 
-/** A user as lldap has it. An attribute that is not stored is absent. */
+/** A user in lldap. An attribute that is not stored is absent. */
 export interface LldapAccount {
   /** ASCII lower case. */
   id: string;
@@ -50,18 +50,18 @@ export interface AccountChange extends GroupChange {
 }
 
 /**
- * lldap's GraphQL API. Every method throws {@link LldapError} and nothing else; a 401 leads to one shared
- * fresh token and one repetition, unseen by the caller. Reads answer `undefined` for what does not exist.
- * An attribute written with no value, or with one empty text, is afterwards not set, on users and groups alike.
+ * lldap's GraphQL API. Every method throws {@link LldapError} and nothing else. After a 401, the client renews the token
+ * and repeats the request once. Reads return `undefined` for an object that does not exist.
+ * Writing an attribute with no value, or with one empty text, unsets it, on users and groups alike.
  */
 export interface LldapClient {
   user(id: string): Promise<LldapAccount | undefined>;
-  /** Any number of ids, asked in filters of at most 100. Those that do not exist are left out. */
+  /** Any number of ids, requested in filters of at most 100. Omits users that do not exist. */
   usersById(ids: readonly string[]): Promise<LldapAccount[]>;
-  /** Whoever holds an e-mail address, compared as lldap does, without case. */
+  /** The users with an e-mail address, compared as lldap does, ignoring case. */
   userByEmail(email: string): Promise<LldapAccount | undefined>;
   group(id: number): Promise<LldapGroupAccount | undefined>;
-  /** All groups, with their attributes and without members. Costly for lldap: share it. */
+  /** All groups, with their attributes and without members. Costly for lldap: share the call. */
   groups(): Promise<LldapGroupAccount[]>;
   schema(): Promise<Record<AttributeTarget, AttributeDefinition[]>>;
   /** Throws `exists` when the id or the e-mail is taken. */
@@ -74,37 +74,37 @@ export interface LldapClient {
     attributes?: AttributeValue[];
   }): Promise<LldapAccount>;
   updateUser(id: string, change: AccountChange): Promise<void>;
-  /** Deleting what is not there succeeds. */
+  /** Succeeds if the object does not exist. */
   deleteUser(id: string): Promise<void>;
   createGroup(group: { displayName: string; attributes?: AttributeValue[] }): Promise<LldapGroupAccount>;
   updateGroup(id: number, change: GroupChange): Promise<void>;
   deleteGroup(id: number): Promise<void>;
-  /** Joining a member succeeds. */
+  /** Succeeds if the user is a member already. */
   addUserToGroup(userId: string, groupId: number): Promise<void>;
-  /** Removing who is no member succeeds. */
+  /** Succeeds if the user is not a member. */
   removeUserFromGroup(userId: string, groupId: number): Promise<void>;
   /** Throws `exists` when the name is taken. */
   addAttribute(target: AttributeTarget, definition: Omit<AttributeDefinition, 'isHardcoded' | 'isReadonly'>): Promise<void>;
-  /** Deleting what is not there succeeds. */
+  /** Succeeds if the object does not exist. */
   deleteAttribute(target: AttributeTarget, name: string): Promise<void>;
-  /** Is lldap there, do our credentials serve, and are we an administrator? Fails with the cause; never cached. */
+  /** Checks that lldap answers, accepts the credentials, and that the account is an administrator. Throws the cause; never cached. */
   check(): Promise<void>;
   /** Closes all connections. */
   close(): void;
 }
 
-/** lldap's LDAP port, used for passwords only. Throws {@link LldapError}. */
+/** lldap's LDAP port, used only for passwords. Throws {@link LldapError}. */
 export interface LldapPasswords {
   /** RFC 3062 Password Modify as the administrator, over one shared connection that is closed after 2 s idle. */
   set(userId: string, password: string): Promise<void>;
-  /** Binds once on a fresh connection: does this password work? */
+  /** Whether the password works, by one bind on a new connection. */
   verify(userId: string, password: string): Promise<boolean>;
   /** Connects and binds as the administrator. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Why lldap did not do what was asked; the only place where its texts become meaning. */
+/** Why a call to lldap failed. */
 export type LldapErrorKind =
   /** Refused, reset, timeout, 408, 5xx, database locked, an answer that is not what the API promises. */
   | 'unavailable'
@@ -114,15 +114,15 @@ export type LldapErrorKind =
   | 'unauthorized'
   /** A uniqueness rule: user id, e-mail, group name, attribute name. */
   | 'exists'
-  /** The object of an update or of a join is not there. */
+  /** The object of an update or of a join does not exist. */
   | 'notFound'
   /** lldap does not accept the value; `attribute` names it where the answer does. */
   | 'refused'
-  /** lldap has no definition of the attribute that `attribute` names: it may come. */
+  /** lldap does not define the attribute that `attribute` names. It may be defined later. */
   | 'undefinedAttribute'
-  /** lldap guards this object: its own login, built-in groups and attributes. */
+  /** lldap protects this object: the operator's login, built-in groups and attributes. */
   | 'protected'
-  /** A text that the classifier does not know. */
+  /** The text matches no rule. */
   | 'unforeseen';
 
 export class LldapError extends Error {
@@ -130,7 +130,7 @@ export class LldapError extends Error {
   readonly kind: LldapErrorKind;
   readonly attribute: string | undefined;
 
-  /** `message` is shown to people: it must hold no secret, token or request body. */
+  /** `message` is shown to people: it must not contain a secret, a token or the request's body. */
   constructor(kind: LldapErrorKind, message: string, attribute?: string) {
     super(message);
     this.kind = kind;

@@ -3,8 +3,7 @@ import standaloneCode from 'ajv/dist/standalone/index.js';
 import { AJV_OPTIONS, SCHEMAS } from './schemas.ts';
 
 /**
- * The source text of an ES module that exports what `validate.ts` exports, without ajv: for the build, which puts it
- * in that file's place.
+ * The source of an ES module with the exports of `validate.ts`, without ajv. The build replaces that file by it.
  */
 export async function standaloneValidators(): Promise<string> {
   const ajv = new Ajv({ ...AJV_OPTIONS, code: { source: true, esm: true } });

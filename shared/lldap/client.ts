@@ -14,18 +14,18 @@ export interface LldapClientOptions {
   url: string;
   /** PEM certificates to trust for https, instead of the system's. */
   ca?: string | undefined;
-  /** Read anew for each login. */
+  /** Called for each login. */
   credentials: () => Promise<Credentials>;
-  /** For each request, the wait for a free connection included. */
+  /** For each request, including the wait for a free connection. */
   timeoutMs?: number;
-  /** Requests to lldap at once; others wait. More only queue in lldap, which has one thread. */
+  /** Others wait. More would only queue in lldap, which has one thread. */
   maxConcurrentRequests?: number;
   log: Log;
 }
 
-/** lldap closes a connection that was idle for 4.7 s. */
+/** lldap closes a connection after 4.7 s without a request. */
 const KEEP_ALIVE_MS = 4000;
-/** More in one filter is slow, and some thousands end lldap's process. */
+/** A filter with more ids is slow, and one with thousands crashes lldap. */
 const IDS_PER_REQUEST = 100;
 
 const TYPES: Record<Definition['attributeType'], AttributeType> = {
@@ -47,7 +47,7 @@ export function createLldapClient(options: LldapClientOptions): LldapClient {
   return createLldapClientOver(http, { ...options, clock: systemClock });
 }
 
-/** The same over a given way to lldap, whose requests are relative to its address, and a given time. */
+/** The same with the given HTTP client, whose requests are relative to lldap's address, and the given clock. */
 export function createLldapClientOver(
   http: Http,
   { credentials, log, clock }: Pick<LldapClientOptions, 'credentials' | 'log'> & { clock: Clock },
@@ -58,7 +58,7 @@ export function createLldapClientOver(
 
   return {
     async user(id) {
-      // lldap decodes this one argument as a part of a URL.
+      // lldap URL-decodes this argument, and no other.
       return await undefinedIf('notFound', call(OPERATIONS.user, { userId: id.replaceAll('%', '%25') }));
     },
     async usersById(ids) {
@@ -125,7 +125,7 @@ export function createLldapClientOver(
   };
 }
 
-/** The answer, or undefined where lldap says that what was asked for is not there, or is so already. */
+/** The answer, or undefined if lldap says that the object does not exist, or already is as requested. */
 async function undefinedIf<T>(kind: LldapErrorKind, call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;
@@ -147,7 +147,7 @@ function typeName(type: AttributeType): string | undefined {
   return Object.entries(TYPES).find(([, ours]) => ours === type)?.[0];
 }
 
-/** No value, and one empty text, mean that the attribute is not set; lldap, asked to, would store either on some objects. */
+/** No value, and one empty text, unset the attribute. On some objects, lldap would store either of them. */
 function isEmpty({ value }: AttributeValue): boolean {
   return value.length === 0 || (value.length === 1 && value[0] === '');
 }
@@ -159,7 +159,7 @@ function changes(insert: AttributeValue[] = [], remove: string[] = []) {
   };
 }
 
-/** A new user's field that is empty is left out, since lldap stores some of them as an attribute with an empty value. */
+/** Omits the empty fields of a new user, some of which lldap would store as an attribute with an empty value. */
 function withoutEmpty<T extends object>(fields: T): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
 }

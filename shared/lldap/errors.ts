@@ -2,27 +2,27 @@ import type { HttpError } from '../platform/http.ts';
 import { LldapError, type LldapErrorKind } from './api.ts';
 
 /**
- * The one place where lldap's answers become meaning. Every execution error of its GraphQL API is HTTP 200 with a
- * text and no code, and constraint errors are the raw text of the database behind it: SQLite, Postgres or MySQL.
- * Messages are our own sentences; what they repeat of lldap's text is names, never values.
+ * Classifies lldap's errors. Every execution error of its GraphQL API is HTTP 200 with a message and no code, and a
+ * constraint error is the raw message of its database: SQLite, Postgres or MySQL. The operator's messages are its own
+ * sentences, which repeat names from lldap's message, but never values.
  */
 
-/** Expressions have at most one unbounded repetition, and are anchored if they have one: whoever writes the text, its length alone costs time. */
+/** Each expression has at most one unbounded repetition, and is anchored if it has one, so that matching takes linear time for any text. */
 interface Rule {
   text: RegExp;
-  /** What must come somewhere after `text`. */
+  /** Must match somewhere after `text`. */
   about?: RegExp;
   kind: LldapErrorKind;
-  /** For people; `$1` is what the pattern caught, the name of an attribute. */
+  /** `$1` stands for the attribute's name, as the pattern matched it. */
   message: string;
-  /** Where the text does not name it. */
+  /** If the text does not name it. */
   attribute?: string;
 }
 
 const NAME = '([^`\'"\\s]{1,64})';
-/** A text of the database behind lldap that has one of these in it. */
+/** Matches a database error that contains one of these. */
 const database = (texts: string, flags = 's') => new RegExp(`^Database (?:transaction )?error: .*(?:${texts})`, flags);
-/** The name of the constraint follows; MySQL puts the value that is there already before it. */
+/** The name of the constraint follows. MySQL puts the existing value before it. */
 const UNIQUE = database("UNIQUE constraint failed:|violates unique constraint|' for key '");
 const FOREIGN_KEY = database('FOREIGN KEY constraint failed|violates foreign key constraint|foreign key constraint fails');
 
@@ -114,13 +114,13 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** No text of lldap's own is longer; what follows is a value that it repeats. */
+/** lldap's own texts are shorter; anything after that is a value that it repeats. */
 const MAX_SCANNED_LENGTH = 1000;
 
 /**
- * From the message of a GraphQL execution error.
+ * Classifies the message of a GraphQL execution error.
  *
- * @param texts those in the request: none of them may come back in a message
+ * @param texts all texts of the request, none of which the result's message may repeat
  */
 export function textError(message: string, texts: readonly string[]): LldapError {
   const text = message.slice(0, MAX_SCANNED_LENGTH);
@@ -134,7 +134,7 @@ export function textError(message: string, texts: readonly string[]): LldapError
   return new LldapError('unforeseen', `lldap answered with an error: ${excerpt(text, texts)}`);
 }
 
-/** From a status other than 200; the body (a proxy's page, an echo of the request) is never shown. */
+/** Classifies a status other than 200. Never shows the body, which may be a proxy's page or repeat the request. */
 export function statusError(status: number): LldapError {
   if (status === 401) return new LldapError('unauthenticated', 'lldap refuses the credentials of the operator');
   if (status === 400) return new LldapError('unforeseen', 'lldap does not understand the request: its version may be another (HTTP 400)');
@@ -147,26 +147,26 @@ export function statusError(status: number): LldapError {
   return new LldapError('unavailable', `lldap's address answers HTTP ${status}`);
 }
 
-/** From a request that got no answer. */
+/** Classifies a request without an answer. */
 export function networkError(error: HttpError): LldapError {
   return new LldapError('unavailable', `lldap does not answer: ${error.message}`);
 }
 
-/** From an answer that is not what the API promises. */
+/** The error for an answer that the API does not allow. */
 export function answerError(what: string): LldapError {
   return new LldapError('unavailable', `lldap's address answers something else than lldap's API: ${what}`);
 }
 
 const MAX_EXCERPT_LENGTH = 200;
 
-/** As much of an unknown text as may be shown: without what the request said, without control characters, cut. */
+/** Shortens an unknown text, and removes control characters and everything that was in the request. */
 function excerpt(text: string, texts: readonly string[]): string {
-  // What comes after "Got:" is the request's variables, in lldap's own notation.
+  // After "Got:", lldap repeats the request's variables in its own notation.
   let shown = text.replace(/\bGot:.*$/s, 'Got: …');
   for (const echo of texts.filter(({ length }) => length > 3 && length <= MAX_SCANNED_LENGTH).sort((a, b) => b.length - a.length)) {
     shown = shown.replaceAll(echo, '…').replaceAll(JSON.stringify(echo).slice(1, -1), '…');
   }
-  // An echo may be cut or folded: no word of the request stays either. Only what is shown is looked up: a request may be large.
+  // lldap may repeat a value shortened or folded, so no word of the request stays either. Checks only the words that are shown, since a request may be large.
   const echoes = texts.map((echo) => echo.toLowerCase());
   const isEcho = (word: string, at: number) =>
     at + word.length === MAX_EXCERPT_LENGTH || echoes.some((echo) => isOf(word.toLowerCase(), echo));
@@ -174,7 +174,7 @@ function excerpt(text: string, texts: readonly string[]): string {
   return shown.replace(/[\p{C}\s]+/gu, ' ').trim();
 }
 
-/** A short word is an echo only as a whole, or the message would be dots. */
+/** A short word counts only if it is a whole text of the request, or the message would consist of dots. */
 function isOf(word: string, echo: string): boolean {
   return word.length > 3 ? echo.includes(word) : echo === word;
 }

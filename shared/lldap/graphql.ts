@@ -8,7 +8,7 @@ import type { Operation } from './operations.ts';
 import { ask, type Session } from './session.ts';
 import { isErrorAnswer } from './validate.ts';
 
-/** Carries out one operation; throws {@link LldapError}. */
+/** Runs one operation. Throws {@link LldapError}. */
 export type Call = <Result>(operation: Operation<Result>, variables?: Record<string, unknown>) => Promise<Result>;
 
 /**
@@ -51,8 +51,8 @@ export function createCall({ http, session, log }: { http: Http; session: Sessio
 }
 
 /**
- * lldap does not refuse everything to who is no administrator: it answers without what is hidden, such as our mark,
- * which then looks as if it were not there.
+ * lldap does not refuse every request of an account that is no administrator. It omits hidden attributes, so the operator's
+ * mark would seem to be missing.
  */
 function withRights(session: Session, token: string): string {
   if (session.lacksRights(token)) throw new LldapError('unauthorized', "the operator's account is not in lldap_admin");

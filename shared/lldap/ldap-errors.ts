@@ -1,8 +1,8 @@
 import { LldapError } from './api.ts';
 
 /**
- * From what `ldapts` throws: a number as `code` is lldap's result code, a text one is Node's, and lost connections and
- * timeouts are told by their text alone. No text is repeated: lldap's hold DNs, and both may hold more one day.
+ * Classifies an error of `ldapts`. A numeric `code` is lldap's result code, a text is Node's, and lost connections and
+ * timeouts have only a message. Messages are never repeated: lldap's contain DNs, and may contain more in later versions.
  */
 export function ldapError(error: unknown): LldapError {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
@@ -16,7 +16,7 @@ export function ldapError(error: unknown): LldapError {
 function resultError(code: number, error: unknown): LldapError {
   switch (code) {
     case 1:
-      // lldap's answer to a password for somebody whom it does not have is an internal error.
+      // For the password of a user that does not exist, lldap answers an internal error.
       if (isAbout(error, 'EntityNotFound')) return new LldapError('notFound', 'lldap does not have the user');
       break;
     case 34:

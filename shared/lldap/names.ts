@@ -9,7 +9,7 @@ export function foldGroupName(name: string): string {
   return name.toLowerCase();
 }
 
-/** Whether lldap takes a name for this group's. */
+/** Whether lldap considers the name to be this group's. */
 export function hasGroupName(group: { displayName: string }, name: string): boolean {
   return foldGroupName(group.displayName) === foldGroupName(name);
 }

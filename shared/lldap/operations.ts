@@ -16,7 +16,7 @@ export interface Operation<Result> {
   validate: (answer: unknown) => answer is { data: { result: Result } };
 }
 
-// A user's groups come with their built-in attributes only, so their attributes are not asked for.
+// lldap returns only the built-in attributes of a user's groups, so they are not requested.
 const USER = '{ id email uuid attributes { name value } groups { id uuid displayName } }';
 const GROUP = '{ id uuid displayName attributes { name value } }';
 const DEFINITIONS = '{ attributes { name attributeType isList isVisible isEditable isHardcoded isReadonly } }';
@@ -53,7 +53,7 @@ function mutation<Result>(name: string, variables: string, fields: string, valid
   return { name, mutation: true, document: document('mutation', name, variables, fields), validate } satisfies Operation<Result>;
 }
 
-/** Each argument of the field is the variable of its name. */
+/** Passes each variable as the field's argument of the same name. */
 function document(type: string, name: string, variables: string, fields: string): string {
   const inBrackets = (text: string) => (text === '' ? '' : `(${text})`);
   const args = variables.replace(/\$(\w+): [\w!]+/g, '$1: $$$1');

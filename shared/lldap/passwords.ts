@@ -12,21 +12,21 @@ export interface LldapPasswordsOptions {
   url: string;
   /** PEM certificates to trust for ldaps, instead of the system's. */
   ca?: string | undefined;
-  /** Asked of lldap, once per process, when not given. */
+  /** Read from lldap, once per process, if not given. */
   baseDn?: string | undefined;
-  /** Read anew for each bind. */
+  /** Called for each bind. */
   credentials: () => Promise<Credentials>;
-  /** For waiting for a withTurn, for connecting, and for each operation. */
+  /** Bounds the wait for a free slot, connecting, and each operation. */
   timeoutMs?: number;
   log: Log;
 }
 
 const PASSWORD_MODIFY = '1.3.6.1.4.1.4203.1.11.1';
-/** Each costs lldap's only thread 70 ms, in which it does nothing else. */
+/** Each operation blocks lldap's only thread for 70 ms. */
 const MAX_CONCURRENT_OPERATIONS = 2;
-/** An idle LDAP connection holds up lldap's end by half a minute. */
+/** An idle LDAP connection delays lldap's shutdown by half a minute. */
 const IDLE_MS = 2000;
-/** From 60,000 bytes on lldap drops the connection. */
+/** lldap drops the connection at 60,000 bytes. */
 const MAX_PASSWORD_BYTES = 32_000;
 
 /** See {@link LldapPasswords}. Nothing is loaded or connected before the first call. */
@@ -38,7 +38,7 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
   let users = 0;
   let idle: NodeJS.Timeout | undefined;
 
-  /** One of the few at once; what waited too long is not begun, or a lldap that hangs would hold up its callers for minutes. */
+  /** Runs the operation when a slot is free. Gives up if that takes too long: behind an lldap that hangs, callers would wait for minutes. */
   const withTurn = <T>(work: () => Promise<T>): Promise<T> => {
     const asked = performance.now();
     return limit(async () => {
@@ -48,14 +48,14 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
     });
   };
 
-  // ldapts takes any TLS options as the wish for TLS.
+  // ldapts uses TLS if it gets any TLS options.
   const tls = /^ldaps:/i.test(url) && ca !== undefined ? { tlsOptions: { ca } } : {};
   const connection = async (): Promise<Client> => {
     const { Client } = await import('ldapts');
     return new Client({ url, timeout: timeoutMs, connectTimeout: timeoutMs, ...tls });
   };
 
-  /** lldap splits names at `,` and `=` and knows no escaping; and an upper-case letter in a DN can end the connection. */
+  /** lldap splits names at `,` and `=` and has no escaping, and an upper-case letter in a DN can end the connection. */
   const dnOf = async (client: Client, userId: string): Promise<string> => {
     if (/[,=\\]/.test(userId)) throw new LldapError('refused', "lldap's LDAP port cannot be asked about a user id with a comma, = or \\");
     baseDn ??= foldId(await traced('discover', discover(client)));
@@ -79,16 +79,16 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
     clearTimeout(idle);
     const closing = shared;
     shared = undefined;
-    // One that could not be opened was failure to those who waited for it.
+    // If it could not be opened, its callers got the error.
     await closing?.then((client) => client.unbind()).catch(() => undefined);
   };
 
-  /** The one connection bound as the operator; opened again when it was lost. */
+  /** The shared connection, bound as the operator; reopened if it was lost. */
   const boundClient = async (): Promise<Client> => {
     const current = shared;
     const client = await current;
     if (client?.isConnected) return client;
-    // Whoever comes first here opens it for the others.
+    // The first caller opens it for the others.
     if (shared === current) {
       const opening = bindAsOperator();
       shared = opening;
@@ -124,7 +124,7 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
       );
     },
     async verify(userId, password) {
-      // After a failed bind lldap goes on with the identity before: a connection for each, bound once.
+      // After a failed bind, lldap keeps the connection's former identity. So each verification has a connection of its own.
       return await withTurn(async () => {
         const client = await connection();
         try {
@@ -159,7 +159,7 @@ async function traced<T>(doing: 'bind' | 'verify' | 'discover' | 'set', work: Pr
   });
 }
 
-/** From the root entry, which may be read without a bind. */
+/** Reads the base DN from the root entry, which needs no bind. */
 async function discover(client: Client): Promise<string> {
   const { searchEntries } = await client.search('', { scope: 'base', filter: '(objectClass=*)', attributes: ['defaultNamingContext'] });
   const found = searchEntries[0]?.defaultNamingContext;

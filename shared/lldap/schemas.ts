@@ -1,6 +1,6 @@
 import type { AttributeDefinition, LldapAccount, LldapGroupAccount } from './api.ts';
 
-/** What lldap's answers must look like; a field more is no error. Bounds are far above what lldap or people make. */
+/** JSON schemas of lldap's answers; additional fields are allowed. The bounds are far above real values. */
 
 export type Definition = Omit<AttributeDefinition, 'type'> & { attributeType: 'STRING' | 'INTEGER' | 'JPEG_PHOTO' | 'DATE_TIME' };
 
@@ -9,7 +9,7 @@ interface Answer<T> {
   data: { result: T };
 }
 
-/** The name of each validator and what it makes of an answer. */
+/** Each validator's name, and the type that it guarantees. */
 export interface Answers {
   isLoginAnswer: { token: string; refreshToken: string };
   isRefreshAnswer: { token: string };
@@ -24,7 +24,7 @@ export interface Answers {
   isSuccessAnswer: Answer<{ ok: boolean }>;
 }
 
-/** lldap does not limit names on SQLite; one odd name must not make a whole list unreadable. */
+/** On SQLite, lldap does not limit names. One odd name must not make a whole list unreadable. */
 const name = { type: 'string', maxLength: 100_000 };
 /** lldap's own limit for a request is 16 MiB. */
 const text = { type: 'string', maxLength: 20_000_000 };
@@ -35,7 +35,7 @@ const seconds = { type: 'number', minimum: 0 };
 
 const object = (properties: Record<string, object>) => ({ type: 'object', required: Object.keys(properties), properties });
 const list = (items: object) => ({ type: 'array', items });
-/** GraphQL may bring a result and errors together; whatever the errors look like, that is no success. */
+/** GraphQL may return a result and errors together, which is no success. */
 const answer = (result: object) => {
   const { properties, ...rest } = object({ data: object({ result }) });
   return { ...rest, properties: { ...properties, errors: { type: ['array', 'null'], maxItems: 0 } } };
@@ -79,5 +79,5 @@ export const SCHEMAS: Record<keyof Answers, object> = {
   isSuccessAnswer: answer(object({ ok: flag })),
 };
 
-/** Lengths are counted in code units, which needs no library at run time and no loop over an avatar; ajv warns that this is an old option. */
+/** Counts lengths in code units, which needs no library at run time and no loop over an avatar. ajv warns that the option is old. */
 export const AJV_OPTIONS = { unicode: false, logger: false } as const;

@@ -10,23 +10,23 @@ export interface Credentials {
   password: string;
 }
 
-/** The operator's standing with lldap: one token that all calls of a process share. */
+/** The operator's login to lldap: one token that all calls of a process share. */
 export interface Session {
-  /** A token that is not about to expire. Throws {@link LldapError}. */
+  /** Returns a token that is not about to expire. Throws {@link LldapError}. */
   token(): Promise<string>;
-  /** A token other than this one, which lldap did not accept. Whoever asks meanwhile shares the one renewal. */
+  /** Replaces a token that lldap refused. Concurrent callers share one renewal. */
   renew(stale: string): Promise<string>;
-  /** A new login with the credentials as they are now, whatever is remembered; answers the groups that lldap sees us in. */
+  /** Logs in with the current credentials, whatever is cached. Returns the groups of the operator's account. */
   login(): Promise<string[]>;
-  /** Whether the token says that its owner was no administrator when it was made. */
+  /** Whether the account was no administrator when lldap issued the token. */
   lacksRights(token: string): boolean;
-  /** Makes the next token come from a login: lldap did not accept this one, which it had just given. */
+  /** Discards a new token that lldap refused at once, so that the next one comes from a login. */
   forget(refused: string): void;
 }
 
 export interface SessionOptions {
   http: Http;
-  /** Read anew for each login, so that rotated credentials are used without a restart. */
+  /** Called for each login, so that rotated credentials need no restart. */
   credentials: () => Promise<Credentials>;
   log: Log;
   clock: Clock;
@@ -34,21 +34,21 @@ export interface SessionOptions {
 
 interface Token {
   jwt: string;
-  /** By the monotonic clock: lldap's wall clock may differ from ours. */
+  /** By the monotonic clock, since lldap's wall clock may differ. */
   renewAt: number;
-  /** Unknown where the token is of another shape. */
+  /** Undefined if the token has another shape. */
   groups: string[] | undefined;
 }
 
-/** A token is renewed when this part of its life is over. */
+/** Of a token's lifetime, after which it is renewed. */
 const RENEWAL_FRACTION = 0.9;
-/** How long credentials that lldap refused are not tried again: each try costs lldap's only thread 65 ms. */
+/** For this long, credentials that lldap refused are not tried again: each login blocks lldap's only thread for 65 ms. */
 const REFUSED_CREDENTIALS_MS = 5000;
 
 /**
- * Keeps the token. lldap's tokens live 24 h, but anyone can have ours blacklisted without authentication, so each may
- * die at any time. A refresh (2 ms) is preferred to a login (75 ms of lldap's only thread, and two rows in its
- * database). It never logs out: that would end the sessions of all other processes that use the account.
+ * Keeps the token. lldap's tokens live 24 h, but anybody can have one blacklisted without authentication, so a token may
+ * become invalid at any time. The session prefers a refresh (2 ms) to a login (75 ms of lldap's only thread, and two rows
+ * in its database). It never logs out, since that would end the sessions of all other processes with the same account.
  */
 export function createSession({ http, credentials, log, clock }: SessionOptions): Session {
   let token: Token | undefined;
@@ -144,7 +144,7 @@ export async function ask(http: Http, request: HttpRequest): Promise<HttpAnswer>
   }
 }
 
-/** The claims of a token, read without checking its signature: only lldap can, and only lldap needs to. */
+/** Reads the claims of a token without checking its signature: only lldap can do that, and only lldap must. */
 function readClaims(jwt: string): { exp: number; iat: number; groups: string[] } | undefined {
   const claims = parseJson(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
   return isClaims(claims) ? claims : undefined;

@@ -1,10 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 
-/** Time as the operator sees it; replaced in tests that play schedules. */
+/** The operator's clock, which tests replace. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Milliseconds that only ever grow: for deadlines. */
+  /** Milliseconds of a clock that never goes back, for deadlines. */
   monotonic(): number;
   /** Resolves after `ms`, or rejects with the signal's reason. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -19,7 +19,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** RFC 3339 in UTC with milliseconds, as `notbefore` and `status.retry.nextTime` are written. */
+/** RFC 3339 in UTC with milliseconds, the format of `notbefore` and `status.retry.nextTime`. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -1,4 +1,4 @@
-/** At most `limit` callers at once, the others in the order of their coming. */
+/** Runs at most `limit` calls at once, in the order of arrival. */
 export function createLimiter(limit: number): <T>(work: () => Promise<T>) => Promise<T> {
   let running = 0;
   const waiting: (() => void)[] = [];
@@ -16,8 +16,8 @@ export function createLimiter(limit: number): <T>(work: () => Promise<T>) => Pro
 }
 
 /**
- * A costly read that waiting callers share. Whoever asks while a read is under way gets the next one:
- * what a caller is given was read wholly after it asked.
+ * Shares a costly read among concurrent callers. A call during a read gets the next one, so that each caller gets a result
+ * whose read began after the call.
  */
 export function shareRead<T>(read: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined;
@@ -30,7 +30,7 @@ export function shareRead<T>(read: () => Promise<T>): () => Promise<T> {
     return mine;
   };
   return () => {
-    // One that is to come has not begun, even in the moment between it and the one before.
+    // The next read has not begun, even between the end of the current one and its start.
     if (next) return next;
     if (!running) return start();
     next = Promise.allSettled([running]).then(() => {
@@ -41,7 +41,7 @@ export function shareRead<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** One call serves everybody, also those who ask later; a failure is forgotten, so that the next caller tries again. */
+/** Calls `make` once for all callers, present and later. After a failure, the next caller tries again. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

@@ -4,15 +4,15 @@ import * as https from 'node:https';
 import type { AxiosInstance } from 'axios';
 
 /**
- * The one way out over HTTP: axios over keep-alive agents, with a timeout for every request, a bound for every
- * answer, no redirects and no proxies from the environment. A status is an answer, never an error.
+ * The HTTP client for all outgoing requests: axios with keep-alive agents, a timeout for every request and a size limit for
+ * every answer, without redirects and without proxies from the environment. No status is an error.
  */
 export function createHttp(options: HttpOptions): Http {
   const pool = { keepAlive: true, timeout: options.keepAliveMs, maxSockets: options.maxSockets };
   const httpAgent = new http.Agent(pool);
   const httpsAgent = new https.Agent({ ...pool, ca: options.ca });
 
-  // axios costs a tenth of a second of CPU to load: not before the first request.
+  // Loaded at the first request, because loading axios takes a tenth of a second of CPU.
   let loading: Promise<AxiosInstance> | undefined;
   const load = async () => {
     const { default: axios } = await import('axios');
@@ -45,17 +45,17 @@ export function createHttp(options: HttpOptions): Http {
 }
 
 export interface HttpOptions {
-  /** What a request's `url` is relative to. */
+  /** The base of a relative `url`. */
   baseURL?: string;
   /** PEM certificates to trust instead of the system's. */
   ca?: string | undefined;
-  /** How long a request may take from its start to the last byte of its answer, a wait for a free socket included. */
+  /** From the start of a request to the last byte of its answer, including the wait for a free socket. */
   timeoutMs: number;
-  /** Connections per host; more requests wait. Unlimited when left out. */
+  /** Connections per host; further requests wait. Default: unlimited. */
   maxSockets?: number;
-  /** How long an idle connection is kept. Shorter than the server keeps it, or requests meet a closing connection. */
+  /** Of an idle connection. Must be shorter than the server's, or a request may use a connection that is being closed. */
   keepAliveMs: number;
-  /** Holds a bearer token for every request; read anew each time, since the kubelet renews it. */
+  /** A file with the bearer token. Read for each request, since the kubelet renews it. */
   tokenFile?: string | undefined;
 }
 
@@ -63,16 +63,16 @@ export interface HttpRequest {
   method: 'DELETE' | 'GET' | 'PATCH' | 'POST';
   /** Absolute, or relative to `baseURL`. */
   url: string;
-  /** A body needs its own `Content-Type`. */
+  /** Must contain `Content-Type` if there is a body. */
   headers?: Record<string, string>;
   body?: string | undefined;
-  /** Instead of the client's. */
+  /** Overrides the client's. */
   timeoutMs?: number;
 }
 
 export interface HttpAnswer {
   status: number;
-  /** Names in lower case. */
+  /** By name in lower case. */
   headers: Record<string, string>;
   text: string;
 }
@@ -80,14 +80,14 @@ export interface HttpAnswer {
 export interface Http {
   /** Throws {@link HttpError} and nothing else. */
   request(request: HttpRequest): Promise<HttpAnswer>;
-  /** Closes all connections, those in use too. */
+  /** Closes all connections, even those in use. */
   close(): void;
 }
 
-/** `refused`: no connection came about. `tls`: the handshake failed. `large`: the answer is. */
+/** `refused`: there was no connection. `tls`: the handshake failed. `large`: the answer is too large. */
 export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'tls' | 'large' | 'other';
 
-/** Why there is no answer. Holds nothing of the request: axios's own errors print its body and Authorization header. */
+/** The request got no answer. Contains nothing of the request, unlike axios's errors, which print its body and Authorization header. */
 export class HttpError extends Error {
   override name = 'HttpError';
   readonly code: HttpErrorCode;
@@ -106,7 +106,7 @@ async function authorization(tokenFile: string | undefined): Promise<Record<stri
   return { authorization: `Bearer ${token.trim()}` };
 }
 
-/** lldap answers these before it has read the body, and then closes the connection without having said so. */
+/** lldap answers these before it has read the body, and then closes the connection without announcing it. */
 const CONNECTION_ENDING_STATUSES = new Set<number | undefined>([401, 413]);
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
@@ -115,7 +115,7 @@ async function send(
   request: HttpRequest & Required<Pick<HttpRequest, 'headers'>>,
   timeoutMs: number,
 ): Promise<HttpAnswer> {
-  // axios's own timeout is one of inactivity, which a trickling answer never meets.
+  // axios's own timeout measures inactivity, so a slow but steady answer would never reach it.
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), timeoutMs);
   try {
@@ -136,7 +136,7 @@ async function send(
   }
 }
 
-/** Node's own, which does not keep a connection that lldap closes. */
+/** Node's transport, except that it does not keep a connection that lldap will close. */
 const TRANSPORT = {
   request(options: http.RequestOptions, onResponse: (response: http.IncomingMessage) => void): http.ClientRequest {
     const request = (options.protocol === 'https:' ? https : http).request(options, (response) => {
@@ -147,7 +147,7 @@ const TRANSPORT = {
   },
 };
 
-/** Undefined for what is not JSON: no validator accepts it. */
+/** Returns undefined, which no validator accepts, if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -18,17 +18,17 @@ export class Refusal extends Error {
   }
 }
 
-/** Accepted tokens that are remembered; the API server is asked about others again. */
+/** Accepted tokens in memory; the API server reviews all others again. */
 const MAX_ACCEPTED_TOKENS = 1_000;
 
 /**
- * Serves whoever has a token for `audience` of a ServiceAccount in the operator's own namespace, as Knative's Triggers and the
- * Jobs have.
+ * Accepts callers with a token for `audience` from a ServiceAccount in the operator's namespace, such as Knative's Triggers
+ * and the operator's Jobs.
  *
- * 1. The API server judges each token (TokenReview). One that it accepts is remembered, by its hash, until it expires;
- *    no other token takes its place. Concurrent calls with one token share a review.
- * 2. A token that it does not accept is answered with 401, which the broker does not repeat.
- * 3. If the API server does not answer, 503: the broker delivers again.
+ * 1. The API server reviews each token (TokenReview). An accepted token stays in memory, as its hash, until it expires,
+ *    and no other token displaces it. Concurrent calls with one token share a review.
+ * 2. A refused token is answered with 401, which the broker does not retry.
+ * 3. If the API server does not answer, the caller gets 503, and the broker delivers the event again.
  */
 export function createAuthentication(connection: Connection, audience: string, clock: Clock): Authenticate {
   /** By hash: when the token expires, in milliseconds since the epoch. */

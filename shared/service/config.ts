@@ -3,54 +3,54 @@ import { join } from 'node:path';
 import type { Credentials } from '../lldap/session.ts';
 import { LEVELS, type Level } from '../telemetry/log.ts';
 
-/** What an installation says of itself, from the environment (the ConfigMap `lldap-operator`). */
+/** An installation's settings, from the environment (the ConfigMap `lldap-operator`). */
 export interface Config {
   instance: string;
   /** lldap's HTTP address, without a path. */
   lldapUrl: string;
   /** `ldap://` or `ldaps://`. */
   ldapUrl: string;
-  /** What is wrong with the two. No error: a function that does not start could not say it in the status of resources. */
+  /** The problem with these two addresses. It is no error, because only a running function can report it in the status of resources. */
   lldapProblem?: string | undefined;
-  /** Discovered from the directory when not given. */
+  /** Read from the directory if not given. */
   baseDn?: string | undefined;
   /** PEM, for both of lldap's addresses. */
   ca?: string | undefined;
   brokerUrl: string;
-  /** A file with the token to post with, where the broker asks who posts. */
+  /** A file with the token for the broker, if the broker authenticates senders. */
   brokerTokenFile?: string | undefined;
-  /** The audience of the token that every caller needs, where callers are asked who they are. */
+  /** The audience of the token that every caller needs, if the functions authenticate callers. */
   tokenAudience?: string | undefined;
-  /** Besides the operator's own. */
+  /** In addition to the operator's namespace. */
   privilegedNamespaces: string[];
-  /** Whose resources are served: those of all namespaces, or of the operator's own only. */
+  /** Whether the operator serves all namespaces, or only its own. */
   namespaces: 'all' | 'own';
   adoption: 'privileged' | 'all';
   passwordMinLength: number;
-  /** Passes at once in one process. */
+  /** In one process. */
   maxConcurrentReconciles: number;
-  /** Calls to lldap at once from one process. */
+  /** From one process. */
   lldapMaxConcurrentRequests: number;
-  /** The longest delay between two attempts. */
+  /** The longest delay of a retry. */
   retryMaxMs: number;
-  /** Requeue events that one process holds. */
+  /** In one process of requeue. */
   maxDelayedRetries: number;
-  /** Events a second that a sweep posts. */
+  /** Events per second. */
   sweepRate: number;
   logLevel: Level;
-  /** Where the Secret with `username` and `password` is mounted; functions that do not talk to lldap have none. */
+  /** The mount path of the Secret with `username` and `password`. Functions that do not use lldap have none. */
   credentialsDir?: string | undefined;
   port: number;
 }
 
-/** Says in one line which setting is wrong and what it should be. */
+/** A setting is missing or wrong. The message is one line that names the setting and its allowed values. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
 const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
-/** @throws ConfigError for the first setting that is missing or wrong, but for lldap's addresses: see `lldapProblem`. */
+/** @throws ConfigError for the first setting that is missing or wrong, except lldap's addresses: see `lldapProblem`. */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const optional = (name: string): string | undefined => env[name]?.trim() || undefined;
   const required = (name: string, what: string): string => {
@@ -125,7 +125,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   };
 }
 
-/** Reads the mounted Secret anew, so that a rotated password is used without a restart. */
+/** Reads the mounted Secret for each login, so that a rotated password needs no restart. */
 export async function readCredentials(config: Config): Promise<Credentials> {
   const dir = config.credentialsDir;
   if (!dir) throw new ConfigError('CREDENTIALS_DIR is not set: mount the Secret with "username" and "password" and name its folder.');

@@ -10,7 +10,7 @@ import { withTrace } from '../telemetry/trace.ts';
 import type { Authenticate } from './authentication.ts';
 import { ConfigError } from './config.ts';
 
-/** What a function answers to an event; see {@link serve} for what the broker makes of it. */
+/** A function's answer to an event. {@link serve} lists how the broker handles it. */
 export type Answer =
   | { status: 204 }
   /** For people who call a function directly with `Prefer: return=representation`. */
@@ -18,38 +18,38 @@ export type Answer =
   | { status: 400 | 500 | 503; message: string; body?: unknown };
 
 export interface EventContext {
-  /** Aborted when the caller has gone. */
+  /** Aborted when the caller closes the connection. */
   signal: AbortSignal;
-  /** Aborted when the process was told to stop. */
+  /** Aborted when the process is told to stop. */
   stopping: AbortSignal;
-  /** The caller wants to be told what was found and done. */
+  /** Whether the caller requests the result of the reconcile. */
   representation: boolean;
-  /** The dead letter's cause, when the broker sends one. */
+  /** Why the broker could not deliver the event, for a dead letter. */
   errorCode?: number;
 }
 
 export type EventHandler = (event: OperatorEvent, context: EventContext) => Promise<Answer>;
 
-/** An object may be 1.5 MB; what is larger is answered 413, once. */
+/** An object may have 1.5 MB. A larger body is answered with 413. */
 const MAX_BODY_SIZE = '2mb';
-/** The broker keeps idle connections for 90 s and would meet a closing one. */
+/** Longer than the 90 s for which the broker keeps idle connections, so that it never uses one that is being closed. */
 const KEEP_ALIVE_MS = 95_000;
-/** How long after it was told to stop the server leaves connections open on which nothing was asked: what is on its way comes. */
+/** After it is told to stop, the server keeps unused connections open for this long, for requests that are on their way. */
 const LINGER_MS = 1_000;
 
 /**
  * Serves CloudEvents as a Knative function.
  *
- * 1. A success is 204 without body or `ce-*` header: any other body of a 2xx counts as a failed delivery.
- * 2. An error's body is one short line: over 768 bytes crash the in-memory channel's dispatcher.
- * 3. A malformed event gets 4xx, which the broker does not retry; 5xx it redelivers.
- * 4. Health says that the process serves, to everybody; it depends on nothing else.
- * 5. SIGTERM: what is under way finishes, then the process ends with 0, whatever connections others keep open.
+ * 1. A success is 204 without body or `ce-*` header, because the broker treats a 2xx with any other body as failed.
+ * 2. An error's body is one short line, because more than 768 bytes crash the in-memory channel's dispatcher.
+ * 3. A malformed event gets 4xx, which the broker does not retry. It redelivers after 5xx.
+ * 4. The health endpoints answer everybody, and depend on nothing but the process.
+ * 5. After SIGTERM, requests under way finish. Then the process ends with 0, whatever connections clients keep open.
  *
  * @param routes path to handler
- * @param authenticate asked before anything of a request is read
+ * @param authenticate called before anything else of a request is read
  * @returns once the server listens; `closed` resolves when it has stopped
- * @throws ConfigError when the port cannot be had
+ * @throws ConfigError if the port is taken or not allowed
  */
 export async function serve(options: {
   port: number;
@@ -98,11 +98,11 @@ export async function serve(options: {
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   const stop = () => {
     stopping.abort();
-    // Whatever comes of it, also an error: a connection that is kept would keep the process.
+    // For every answer, errors included: a connection that stays open would keep the process running.
     for (const response of open) if (!response.headersSent) response.set('connection', 'close');
     server.close();
     server.closeIdleConnections();
-    // To Node a connection is not idle before its first request, and a closed server waits for that without end.
+    // To Node, a connection is not idle before its first request, and a closed server waits for that for ever.
     setTimeout(() => {
       const asked = new Set([...open].map((response) => response.socket));
       for (const socket of sockets) if (!asked.has(socket)) socket.destroy();
@@ -120,7 +120,7 @@ function portError(error: NodeJS.ErrnoException, port: number): Error {
 
 interface Serving {
   stopping: AbortSignal;
-  /** Under way. */
+  /** Number of requests under way. */
   requests: number;
 }
 
@@ -140,7 +140,7 @@ async function handle(
       if (given.status >= 500) span.fail(String(given.status));
       return given;
     });
-    // After the last answer the pod may go, and what it has not sent with it.
+    // After the last answer, the pod may be stopped, and unsent telemetry lost.
     if (serving.requests === 1) await flushTelemetry();
     send(response, answer);
   } finally {
@@ -168,7 +168,7 @@ async function process(request: Request, response: Response, handler: EventHandl
     if (!response.writableFinished) gone.abort();
   });
   const event = parseEvent(request.headers, Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
-  // The request stays until it is answered; thousands of events may wait, and their bodies need not.
+  // The request object lives until it is answered. Free the body, because thousands of events may wait.
   request.body = undefined;
   const code = Number(request.headers['ce-knativeerrorcode']);
   return handler(event, {
@@ -198,13 +198,13 @@ function answerError(error: unknown, request: Request, response: Response, log: 
     .end(toLine(message));
 }
 
-/** Only of errors that say, as the body parser's do, that their message is for the caller: not of an API server's answer that came through. */
+/** The status of an error whose message is for the caller (`expose`, as in the body parser's errors); an API server's error is not. */
 function statusOf(error: unknown): number | undefined {
   const { expose, status } = (error ?? {}) as { expose?: unknown; status?: unknown };
   return expose === true && typeof status === 'number' ? status : undefined;
 }
 
-/** Of an error's body: over 768 crash the in-memory channel's dispatcher. */
+/** Of an error's body; see contract 2. */
 const MAX_ERROR_BYTES = 300;
 
 function toLine(message: string): string {

@@ -1,34 +1,34 @@
-/** What telemetry is asked for, and by which names; `telemetry.ts` asks, `otel.ts` supplies. */
+/** The interface between `telemetry.ts` and `otel.ts`, and the metrics' names. */
 
 export type Attributes = Record<string, string | number | boolean>;
 
 /** The part of an OpenTelemetry span that is used here. */
 export interface Span {
   set(attributes: Attributes): void;
-  /** Marks it as failed; `type` is the standard attribute `error.type`. */
+  /** Marks the span as failed. `type` is the standard attribute `error.type`. */
   fail(type: string): void;
 }
 
 export interface SpanOptions {
   kind: 'consumer' | 'producer' | 'client' | 'internal';
   attributes?: Attributes;
-  /** Trace Context headers of the caller, where this begins a piece of its trace. */
+  /** Trace Context headers of the caller, if the span continues its trace. */
   parent?: Record<string, string>;
 }
 
-/** What `otel.ts` supplies once it is loaded. */
+/** Implemented by `otel.ts`. */
 export interface Backend {
   span<T>(name: string, options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T>;
-  /** Trace Context headers of the span that is active. */
+  /** Trace Context headers of the active span. */
   headers(): Record<string, string> | undefined;
   count(metric: Counter, attributes: Attributes): void;
-  /** Replaces all that was recorded for the metric before. */
+  /** Replaces all earlier values of the metric. */
   gauge(metric: Gauge, values: { value: number; attributes?: Attributes }[]): void;
   flush(): Promise<void>;
   shutdown(): Promise<void>;
 }
 
-/** Names, units and meanings of the metrics, in one place; the documentation is checked against it. */
+/** Names, units and descriptions of the metrics. A test checks the documentation against them. */
 export const COUNTERS = {
   'lldap_operator.reconciles': { unit: '{reconcile}', description: 'Reconciles of a resource, by kind and result.' },
   'lldap_operator.lldap.calls': { unit: '{call}', description: 'Calls to lldap, by operation and outcome.' },
@@ -37,11 +37,11 @@ export const COUNTERS = {
 export const GAUGES = {
   'lldap_operator.resources.not_ready': {
     unit: '{resource}',
-    description: 'Resources that are not Ready, by kind and reason, as the last sweep found them.',
+    description: 'Resources that were not Ready at the last sweep, by kind and reason.',
   },
   'lldap_operator.retry.oldest': {
     unit: 's',
-    description: 'For how long the resource that waits longest has not been Ready, as the last sweep found it.',
+    description: 'The longest time that a resource with a retry had not been Ready at the last sweep.',
   },
   'lldap_operator.sweep.last_success': {
     unit: 's',

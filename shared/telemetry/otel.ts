@@ -3,10 +3,10 @@ import { type Context, context, type SpanKind as Kind, metrics, propagation, Spa
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import { type Backend, COUNTERS, type Counter, GAUGES, type Gauge, type SpanOptions } from './backend.ts';
 
-/** OpenTelemetry's SDK behind the small interface of `telemetry.ts`; loaded only when it is asked for. */
+/** OpenTelemetry's SDK, loaded only if the environment configures it. */
 
 const SCOPE = 'lldap-knative-operator';
-/** Milliseconds that a function waits for the collector before it answers all the same. */
+/** For this long, an answer waits for the collector. */
 const FLUSH_TIMEOUT_MS = 2_000;
 
 const KINDS: Record<SpanOptions['kind'], Kind> = {
@@ -55,11 +55,11 @@ export function createBackend(name: string, env: NodeJS.ProcessEnv): Backend {
   };
 }
 
-/** What the standard leaves open, or has by default and nobody here sends. */
+/** Sets variables that the standard leaves open, or whose defaults would start unused exporters. */
 function applyDefaults(name: string, env: NodeJS.ProcessEnv): void {
   env.OTEL_SERVICE_NAME ??= `lldap-operator-${name}`;
   env.OTEL_LOGS_EXPORTER ??= 'none';
-  // Host and process attributes tell of a pod what its own do better, and its arguments need not travel.
+  // Host and process attributes add nothing to a pod's own, and the process's arguments need not be sent.
   env.OTEL_NODE_RESOURCE_DETECTORS ??= 'env';
   const everything = env.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (!everything && !env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) env.OTEL_TRACES_EXPORTER ??= 'none';
@@ -79,16 +79,16 @@ function observeGauges(meter: ReturnType<typeof metrics.getMeter>): Map<Gauge, V
   return latest;
 }
 
-/** The API's providers are proxies; what they stand for can flush, if it records at all. */
+/** The API's providers are proxies. The provider behind one can flush, unless it is the no-op provider. */
 async function flush(provider: object): Promise<void> {
   const real = 'getDelegate' in provider && typeof provider.getDelegate === 'function' ? (provider.getDelegate() as object) : provider;
   if ('forceFlush' in real && typeof real.forceFlush === 'function') await real.forceFlush();
 }
 
-/** A collector that is down delays an answer, and never fails it. */
+/** A collector that is down delays answers, but never fails them. */
 async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController();
-  // The SDK reports a failed export by itself, through its diagnostic log.
+  // The SDK logs a failed export itself.
   await Promise.race([Promise.allSettled([work]), setTimeout(ms, undefined, { signal: done.signal })]);
   done.abort();
 }

@@ -1,8 +1,8 @@
 import type { Attributes, Backend, Counter, Gauge, Span, SpanOptions } from './backend.ts';
 
 /**
- * Traces and metrics by OpenTelemetry, configured by its standard variables alone. Nothing of it is loaded, and
- * nothing is recorded, unless one of them asks for it: a cold start without telemetry costs what it did.
+ * Traces and metrics by OpenTelemetry, configured by its standard environment variables alone. Loads and records nothing
+ * unless one of them is set, so that telemetry does not slow down cold starts where nobody uses it.
  */
 
 let backend: Backend | undefined;
@@ -15,7 +15,7 @@ const ASKING = [
   'OTEL_METRICS_EXPORTER',
 ];
 
-/** Loads OpenTelemetry if the environment asks for it. `name` is the service's name where the environment gives none. */
+/** Loads OpenTelemetry if the environment configures it. `name` is the service's name unless the environment gives one. */
 export async function startTelemetry(name: string, env: NodeJS.ProcessEnv): Promise<void> {
   const asked = ASKING.some((variable) => env[variable] && env[variable] !== 'none');
   if (!asked || env.OTEL_SDK_DISABLED === 'true') return;
@@ -25,12 +25,12 @@ export async function startTelemetry(name: string, env: NodeJS.ProcessEnv): Prom
 
 const SILENT: Span = { set: () => {}, fail: () => {} };
 
-/** Does `work` within a span; an error that it throws fails the span. */
+/** Runs `work` in a span. An error that it throws fails the span. */
 export function inSpan<T>(name: string, options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T> {
   return backend ? backend.span(name, options, work) : work(SILENT);
 }
 
-/** Trace Context headers for an outgoing request, when a span is active. */
+/** Trace Context headers for an outgoing request, if a span is active. */
 export function spanHeaders(): Record<string, string> | undefined {
   return backend?.headers();
 }
@@ -43,7 +43,7 @@ export function gauge(metric: Gauge, values: { value: number; attributes?: Attri
   backend?.gauge(metric, values);
 }
 
-/** Sends what was recorded: before an answer after which the process may be ended. */
+/** Sends what was recorded; called before an answer after which the process may be stopped. */
 export async function flushTelemetry(): Promise<void> {
   await backend?.flush();
 }

@@ -162,7 +162,7 @@ describe('The image', function () {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /^"nothing" is no function: name one of user, group, membership, attribute-schema, startup, requeue, call-startup\.\n$/,
+      /^"nothing" is not a function: give one of user, group, membership, attribute-schema, startup, requeue, call-startup\.\n$/,
     );
   });
 

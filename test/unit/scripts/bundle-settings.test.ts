@@ -65,10 +65,10 @@ describe('the bundle, wrongly started,', () => {
       }
     });
 
-    const names = 'name one of user, group, membership, attribute-schema, startup, requeue, call-startup.';
+    const names = 'give one of user, group, membership, attribute-schema, startup, requeue, call-startup.';
     for (const name of ['users', 'constructor', '']) {
       it(`there is no function "${name}"`, async () => {
-        assert.deepEqual(await end(run([name], {})), { code: 1, stdout: '', stderr: `"${name}" is no function: ${names}\n` });
+        assert.deepEqual(await end(run([name], {})), { code: 1, stdout: '', stderr: `"${name}" is not a function: ${names}\n` });
       });
     }
   });

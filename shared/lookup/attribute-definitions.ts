@@ -1,26 +1,33 @@
-import type { ReconcileContext } from '../engine/context.ts';
-import type { AttributeTarget, KindName, LldapAttributeSchema } from '../kube/resources.ts';
+import type { AttributeTarget, KindName, LldapAttributeSchema, ResourceOf } from '../kube/resources.ts';
 import type { LldapError } from '../lldap/api.ts';
 import { foldId } from '../lldap/names.ts';
 import type { Definition, Definitions } from '../rules/attributes.ts';
 import { type Failure, notReady } from '../rules/failure.ts';
 import { mayDeleteDefinition } from '../rules/ownership.ts';
+import type { Policy } from '../rules/policy.ts';
 import { claimsName, hasFinalizer, isDeleting, isReady } from '../rules/predicates.ts';
 import { declaredName, refOf } from '../rules/resource-names.ts';
 import { enqueueDependents, targetOf } from './dependents.ts';
+import type { Io } from './io.ts';
+
+interface Context<K extends KindName> {
+  io: Io;
+  resource: ResourceOf[K];
+}
 
 /**
- * The definitions of the attributes that a user or group names, as lldap has them: a schema's spec and status may say
- * anything. Nothing changes a definition that lldap has, so a schema that is not Ready is waited for only while lldap has
- * none, or while the schema may be about to delete it. One that a Ready schema has lost is left out, and the write leads
- * to {@link askForDefinition}.
+ * Finds the definitions of the attributes that a user or group names, as lldap has them, whatever a schema's spec and status
+ * say. A definition in lldap never changes, so the resource waits for a schema that is not Ready only while lldap has no
+ * definition, or if the schema may be about to delete it. If a Ready schema's definition is missing in lldap, it is left
+ * out, and the failing write leads to {@link askForDefinition}.
  *
  * @throws Failure NotReady that names the first attribute without a definition
  */
-export async function findDefinitions(
-  context: Pick<ReconcileContext<'LldapUser' | 'LldapGroup'>, 'io' | 'policy' | 'resource'>,
-): Promise<Definitions> {
-  const { io, policy, resource } = context;
+export async function findDefinitions({
+  io,
+  policy,
+  resource,
+}: Context<'LldapUser' | 'LldapGroup'> & { policy: Policy }): Promise<Definitions> {
   const definitions = new Map<string, Definition>();
   const { attributes } = resource.spec;
   if (!attributes?.length) return definitions;
@@ -44,10 +51,7 @@ export async function findDefinitions(
  *
  * @returns the failure of the resource that names the attribute; lldap's error if no Ready resource declares it
  */
-export async function askForDefinition(
-  { io, resource }: Pick<ReconcileContext<KindName>, 'io' | 'resource'>,
-  error: LldapError,
-): Promise<Failure | LldapError> {
+export async function askForDefinition({ io, resource }: Context<KindName>, error: LldapError): Promise<Failure | LldapError> {
   const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
   const declaring = (await io.lookup.all('LldapAttributeSchema')).find(
     (s) => s.spec.target === target && declaredName(s) === error.attribute && isReady(s),

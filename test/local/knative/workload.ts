@@ -44,10 +44,14 @@ export interface JobModel {
   forbidConcurrent?: boolean;
 }
 
+/** For Kustomize; Knative ignores them. */
+const OWN_ANNOTATIONS = 'lldap-operator.lukidoescode.com/';
+
 /** @param tokenless `namespace/name` of the ServiceAccounts that say that their token is not mounted */
 export function readFunction(object: Fields, tokenless: Set<string>): FunctionModel {
   const { namespace, name, annotations } = readMetadata(object);
-  if (Object.keys(annotations).length > 0) throw new Error(`the local Knative does not know the annotations of ${object.path}`);
+  if (Object.keys(annotations).some((key) => !key.startsWith(OWN_ANNOTATIONS)))
+    throw new Error(`the local Knative does not know the annotations of ${object.path}`);
   const spec = object.object('spec');
   const template = spec.object('template');
   const metadata = template.object('metadata');

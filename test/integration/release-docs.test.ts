@@ -159,10 +159,13 @@ describe('Who follows the pages', function () {
     await atRest('lldap-operator-user');
     // Nothing else looks at her meanwhile, such as a late event of the source.
     const undrop = knative?.faults.drop(({ attributes }) => attributes.name === 'alice');
-    await lldap.edit('mutation { updateUser(user: {id: "alice", displayName: "Somebody Else"}) { ok } }');
-    const [example = ''] = await fencedIn('docs/triggering.md', 'json');
-    assert.deepEqual(JSON.parse(await runOne(blocks, 'http://lldap-operator-user')), JSON.parse(example));
-    undrop?.();
+    try {
+      await lldap.edit('mutation { updateUser(user: {id: "alice", displayName: "Somebody Else"}) { ok } }');
+      const [example = ''] = await fencedIn('docs/triggering.md', 'json');
+      assert.deepEqual(JSON.parse(await runOne(blocks, 'http://lldap-operator-user')), JSON.parse(example));
+    } finally {
+      undrop?.();
+    }
     assert.match(await runOne(blocks, 'kubectl create token'), /^[\w-]+\.[\w-]+\.[\w-]+\n?$/);
     await runOne(blocks, 'create job');
     assert.equal((await knative?.runCronJob('lldap-operator-startup'))?.code, 0);

@@ -10,8 +10,9 @@ import type { Io } from './lookup/io.ts';
 import { createLookup } from './lookup/lookup.ts';
 import { type Clock, systemClock } from './platform/clock.ts';
 import { createAuthentication } from './service/authentication.ts';
-import { type Config, ConfigError, loadConfig, readCredentials } from './service/config.ts';
+import { type Config, loadConfig, readCredentials } from './service/config.ts';
 import { type EventHandler, serve } from './service/server.ts';
+import { ConfigError } from './service/settings.ts';
 import { createLog, type Log } from './telemetry/log.ts';
 import { startTelemetry, stopTelemetry } from './telemetry/telemetry.ts';
 

@@ -3,6 +3,7 @@ import { createLimiter } from '../platform/concurrency.ts';
 import type { Log } from '../telemetry/log.ts';
 import { count, inSpan } from '../telemetry/telemetry.ts';
 import { LldapError, type LldapPasswords } from './api.ts';
+import { shareConnection } from './ldap-connection.ts';
 import { ldapError } from './ldap-errors.ts';
 import { foldId } from './names.ts';
 import { type Credentials, readCredentials } from './session.ts';
@@ -24,8 +25,6 @@ export interface LldapPasswordsOptions {
 const PASSWORD_MODIFY = '1.3.6.1.4.1.4203.1.11.1';
 /** Each operation blocks lldap's only thread for 70 ms. */
 const MAX_CONCURRENT_OPERATIONS = 2;
-/** An idle LDAP connection delays lldap's shutdown by half a minute. */
-const IDLE_MS = 2000;
 /** lldap drops the connection at 60,000 bytes. */
 const MAX_PASSWORD_BYTES = 32_000;
 
@@ -34,9 +33,6 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
   const { url, ca, credentials, log, timeoutMs = 5000 } = options;
   const limit = createLimiter(MAX_CONCURRENT_OPERATIONS);
   let baseDn = options.baseDn === undefined ? undefined : foldId(options.baseDn.trim());
-  let shared: Promise<Client> | undefined;
-  let users = 0;
-  let idle: NodeJS.Timeout | undefined;
 
   /** Runs the operation when a slot is free. Gives up if that takes too long: behind an lldap that hangs, callers would wait for minutes. */
   const withTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -75,47 +71,14 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
     return client;
   };
 
-  const closeShared = async (): Promise<void> => {
-    clearTimeout(idle);
-    const closing = shared;
-    shared = undefined;
-    // If it could not be opened, its callers got the error.
-    await closing?.then((client) => client.unbind()).catch(() => undefined);
-  };
-
-  /** The shared connection, bound as the operator; reopened if it was lost. */
-  const boundClient = async (): Promise<Client> => {
-    const current = shared;
-    const client = await current;
-    if (client?.isConnected) return client;
-    // The first caller opens it for the others.
-    if (shared === current) {
-      const opening = bindAsOperator();
-      shared = opening;
-      opening.catch(() => {
-        if (shared === opening) shared = undefined;
-      });
-    }
-    return await (shared ?? boundClient());
-  };
-
-  const withShared = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
-    clearTimeout(idle);
-    users += 1;
-    try {
-      return await work(await boundClient());
-    } finally {
-      users -= 1;
-      if (users === 0) idle = setTimeout(() => void closeShared(), IDLE_MS).unref();
-    }
-  };
+  const shared = shareConnection(bindAsOperator);
 
   return {
     async set(userId, password) {
       if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES)
         throw new LldapError('refused', `the password is longer than ${MAX_PASSWORD_BYTES} bytes`);
       await withTurn(() =>
-        withShared(async (client) => {
+        shared.use(async (client) => {
           const { BerWriter } = await import('ldapts');
           const value = passwordModify(new BerWriter(), await dnOf(client, userId), password);
           await traced('set', client.exop(PASSWORD_MODIFY, value));
@@ -141,7 +104,7 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
     async check() {
       await withTurn(async () => await (await bindAsOperator()).unbind());
     },
-    close: closeShared,
+    close: shared.close,
   };
 }
 

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Credentials } from '../lldap/session.ts';
 import { LEVELS, type Level } from '../telemetry/log.ts';
+import { ConfigError, readSettings } from './settings.ts';
 
 /** An installation's settings, from the environment (the ConfigMap `lldap-operator`). */
 export interface Config {
@@ -43,29 +44,11 @@ export interface Config {
   port: number;
 }
 
-/** A setting is missing or wrong. The message is one line that names the setting and its allowed values. */
-export class ConfigError extends Error {
-  override name = 'ConfigError';
-}
-
 const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /** @throws ConfigError for the first setting that is missing or wrong, except lldap's addresses: see `lldapProblem`. */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
-  const optional = (name: string): string | undefined => env[name]?.trim() || undefined;
-  const required = (name: string, what: string): string => {
-    const value = optional(name);
-    if (!value) throw new ConfigError(`${name} is not set: ${what}.`);
-    return value;
-  };
-  const url = (name: string, schemes: string[]): string => {
-    const value = required(name, `give an address that starts with ${schemes.map((s) => `${s}//`).join(' or ')}`);
-    const parsed = URL.canParse(value) ? new URL(value) : undefined;
-    if (!parsed?.hostname || !schemes.includes(parsed.protocol) || parsed.username || parsed.password) {
-      throw new ConfigError(`${name} is not an address of the form ${schemes[0]}//host:port, without user name or password: correct it.`);
-    }
-    return value.replace(/\/+$/, '');
-  };
+  const { optional, required, url, number, choice } = readSettings(env);
   let lldapProblem: string | undefined;
   const lldapAddress = (name: string, schemes: string[]): string => {
     try {
@@ -75,20 +58,6 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
       lldapProblem = [lldapProblem, error.message].filter(Boolean).join(' ');
       return '';
     }
-  };
-  const number = (name: string, fallback: number, least: number, most: number): number => {
-    const value = optional(name);
-    if (value === undefined) return fallback;
-    const parsed = /^\d+$/.test(value) ? Number(value) : Number.NaN;
-    if (!(parsed >= least && parsed <= most))
-      throw new ConfigError(`${name} is "${value}": it must be a whole number from ${least} to ${most}.`);
-    return parsed;
-  };
-  const choice = <T extends string>(name: string, choices: readonly T[], fallback: T): T => {
-    const value = optional(name) ?? fallback;
-    const found = choices.find((c) => c === value);
-    if (!found) throw new ConfigError(`${name} is "${value}": it must be one of ${choices.join(', ')}.`);
-    return found;
   };
   const instance = required('LLDAP_INSTANCE', 'give the value of the lldap-instance label that this installation serves');
   if (!LABEL_VALUE.test(instance))

@@ -8,7 +8,7 @@ import type { Log } from '../telemetry/log.ts';
 import { flushTelemetry, inSpan } from '../telemetry/telemetry.ts';
 import { withTrace } from '../telemetry/trace.ts';
 import type { Authenticate } from './authentication.ts';
-import { ConfigError } from './config.ts';
+import { ConfigError } from './settings.ts';
 
 /** A function's answer to an event. {@link serve} lists how the broker handles it. */
 export type Answer =

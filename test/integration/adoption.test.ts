@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { BUILT_IN_GROUPS } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { type Harness, useHarness } from './support/harness.ts';
 
 /** What the tests of this page ask of one harness. */
 function createWays(h: Harness) {
@@ -31,21 +30,17 @@ function createWays(h: Harness) {
 }
 
 describe('Adoption', () => {
-  let h: Harness;
-  let ways: ReturnType<typeof createWays>;
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    const platform = `platform-${process.pid}`;
-    h = await startHarness({ PRIVILEGED_NAMESPACES: platform });
-    ways = createWays(h);
+  const platform = `platform-${process.pid}`;
+  const h = useHarness({ PRIVILEGED_NAMESPACES: platform });
+  const ways = createWays(h);
+
+  before(async () => {
     const { code } = await h.cluster.request('POST', '/api/v1/namespaces', { body: { metadata: { name: platform } } });
     assert.equal(code, 201);
   });
-  after(() => h.close());
 
   for (const group of BUILT_IN_GROUPS) {
     it(`a member of ${group} is adopted by a namespace that the installation names as privileged, changed, and deleted where it says so`, async () => {
-      const platform = `platform-${process.pid}`;
       const name = group.replaceAll('_', '-');
       await ways.account(name);
       await ways.join(name, group);
@@ -115,14 +110,8 @@ describe('Adoption', () => {
 });
 
 describe('Adoption by all', () => {
-  let h: Harness;
-  let ways: ReturnType<typeof createWays>;
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ ADOPTION: 'all' });
-    ways = createWays(h);
-  });
-  after(() => h.close());
+  const h = useHarness({ ADOPTION: 'all' });
+  const ways = createWays(h);
 
   it('every namespace may take over every account and group that exists, set its password, and delete it', async () => {
     await ways.account('anybody');

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LldapAttributeSchemaSpec } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 import type { CreateOptions } from './support/person.ts';
 
 interface Definition {
@@ -13,7 +12,7 @@ interface Definition {
 }
 
 describe('LldapAttributeSchema', () => {
-  let h: Harness;
+  const h = useHarness();
   const spec = (attributeName: string, more: Partial<LldapAttributeSchemaSpec> = {}): LldapAttributeSchemaSpec => ({
     attributeName,
     attributeType: 'String',
@@ -39,17 +38,6 @@ describe('LldapAttributeSchema', () => {
     h.lldap.edit(
       `mutation { addUserAttribute(name: "${name}", attributeType: STRING, isList: false, isVisible: false, isEditable: false) { ok } }`,
     );
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-  });
-  after(() => h.close());
 
   it('defines an attribute of each type and target with all that the spec says', async () => {
     for (const [target, attributeType, type] of [

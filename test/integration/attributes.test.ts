@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { FINALIZER } from '../../shared/constants.ts';
 import type { AttributeType, AttributeValue } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { JPEG } from '../local/lldap/jpeg.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const TYPES: AttributeType[] = ['String', 'Integer', 'DateTime', 'JpegPhoto'];
 
 describe('Attributes', () => {
-  let h: Harness;
+  const h = useHarness();
   const make = async (kind: 'LldapUser' | 'LldapGroup', name: string, attributes: AttributeValue[]) => {
     if (kind === 'LldapUser')
       await h.create(kind, name, { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore', attributes });
@@ -24,9 +23,7 @@ describe('Attributes', () => {
     return rest;
   };
 
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
+  before(async () => {
     for (const target of ['User', 'Group'] as const)
       for (const attributeType of TYPES)
         for (const isList of [false, true]) {
@@ -36,11 +33,6 @@ describe('Attributes', () => {
           assert.equal((await h.reconcile('LldapAttributeSchema', name)).ready, true);
         }
   });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   for (const kind of ['LldapUser', 'LldapGroup'] as const) {
     it(`of every type are written by the ${kind} as they are, and are settled however lldap spells them`, async () => {

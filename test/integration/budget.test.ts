@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Cost, type Harness, startHarness } from './support/harness.ts';
+import { type Cost, useHarness } from './support/harness.ts';
 
 const NOTHING: Cost = { kubeReads: [], kubeWrites: [], lldapReads: [], mutations: [], passwords: [] };
 
 describe('What a reconcile costs', () => {
-  let h: Harness;
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
+  const h = useHarness();
+
+  before(async () => {
     await h.secret('passwords', { first: 'correct horse 1', second: 'correct horse 2' });
     await h.create('LldapUser', 'warm', {
       username: 'warm',
@@ -17,7 +15,6 @@ describe('What a reconcile costs', () => {
     });
     await h.reconcile('LldapUser', 'warm');
   });
-  after(() => h.close());
 
   it('a new user with a password takes at most 4 reads and 3 writes of the API server, 2 reads of lldap, one creation and one password', async () => {
     const ref = { name: 'passwords', key: 'second' };

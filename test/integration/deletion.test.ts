@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { FINALIZER } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 describe('Deletion', () => {
-  let h: Harness;
+  const h = useHarness();
   const made = async (kind: 'LldapUser' | 'LldapGroup', name: string) => {
     if (kind === 'LldapUser') await h.create(kind, name, { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore' });
     else await h.create(kind, name, { displayName: name });
@@ -16,19 +15,6 @@ describe('Deletion', () => {
     kind === 'LldapUser'
       ? (await h.lldap.users()).some(({ id }) => id === name)
       : (await h.lldap.groups()).some(({ displayName }) => displayName === name);
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    h.interfere = async () => {};
-    await h.lldap.heal();
-    h.breakBroker(false);
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-  });
-  after(() => h.close());
 
   for (const kind of ['LldapUser', 'LldapGroup'] as const) {
     const name = (what: string) => `${kind === 'LldapUser' ? 'user' : 'group'}-${what}`;

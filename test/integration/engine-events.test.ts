@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { INSTANCE_LABEL, REQUESTED_AT } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import type { Answer } from '../../shared/service/server.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { type Harness, useHarness } from './support/harness.ts';
 
 /** Holds up the reads of one resource until it is opened; tells when the first one has come. */
 function holdUp(h: Harness, name: string) {
@@ -20,21 +19,12 @@ function holdUp(h: Harness, name: string) {
 }
 
 describe('Events', () => {
-  let h: Harness;
+  const h = useHarness({ MAX_CONCURRENT_RECONCILES: '2' });
   const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
   const settled = async (name: string) => {
     await h.create('LldapUser', name, plain(name));
     await h.reconcile('LldapUser', name);
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ MAX_CONCURRENT_RECONCILES: '2' });
-  });
-  afterEach(() => {
-    h.interfere = async () => {};
-  });
-  after(() => h.close());
 
   it('the echo of an own write takes no call, though the resource is not Ready', async () => {
     await h.create('LldapMembership', 'waits', { userName: 'nobody', groupName: 'nothing' });

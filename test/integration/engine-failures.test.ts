@@ -1,27 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Retry } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const SECONDS = 1000;
 
 describe('Failures', () => {
-  let h: Harness;
+  const h = useHarness();
   const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
   const retryOf = async (name: string): Promise<Retry | undefined> => (await h.get('LldapUser', name)).status?.retry;
   const delayOf = (retry: Retry | undefined) => Date.parse(retry?.nextTime ?? '') - h.clock.now();
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.breakBroker(false);
-    h.random = 0.5;
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   it('a pass past its deadline starts no further mutation, keeps what it did, and goes on from there', async () => {
     await h.secret('deadline', { password: 'deadline-password' });

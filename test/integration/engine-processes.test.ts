@@ -2,22 +2,13 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import type { Functions } from './support/functions.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const isStatusOf = (name: string, { method, path }: KubeRequest) => method === 'PATCH' && path.includes(`/${name}/status`);
 
 describe('Two processes on one resource', () => {
-  let h: Harness;
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(() => {
-    h.interfere = async () => {};
-  });
-  after(() => h.close());
+  const h = useHarness();
 
   it('twenty copies of one event over three processes at once have one effect, and the status does not flap', async () => {
     await h.secret('many', { password: 'many has a password' });

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { REQUESTED_AT } from '../../shared/constants.ts';
 import type { LldapUser, Retry } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const SECONDS = 1000;
 
 describe('Retries', () => {
-  let h: Harness;
+  const h = useHarness();
   const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
   const retryOf = async (name: string): Promise<Retry | undefined> => (await h.get('LldapUser', name)).status?.retry;
   const delayOf = (retry: Retry | undefined) => Date.parse(retry?.nextTime ?? '') - h.clock.now();
@@ -18,18 +17,6 @@ describe('Retries', () => {
     await h.reconcile('LldapUser', name, {});
     return h.get('LldapUser', name);
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.breakBroker(false);
-    h.random = 0.5;
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   it('while lldap is down the waits grow from 5 s to 5 min, with one status write for each attempt and one Event in all', async () => {
     await failing('patient');

@@ -1,29 +1,17 @@
 import assert from 'node:assert/strict';
 import { FINALIZER } from '../../shared/constants.ts';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const isStatusOf = (name: string, { method, path }: KubeRequest) => method === 'PATCH' && path.includes(`/${name}/status`);
 
 describe('Resources that vanish within a pass', () => {
-  let h: Harness;
+  const h = useHarness();
   const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
   const withPassword = async (username: string) => {
     await h.secret(username, { password: `${username} has a password` });
     return { username, email: `${username}@example.com`, passwordSecretRef: { name: username, key: 'password' } };
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    h.interfere = async () => {};
-    await h.lldap.heal();
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   it('a resource that is gone by the time of its status leaves no orphan in lldap', async () => {
     const vanish = (kind: 'LldapUser' | 'LldapGroup', name: string) => async (_by: string, request: KubeRequest) => {

@@ -2,29 +2,17 @@ import assert from 'node:assert/strict';
 import { FINALIZER, REQUESTED_AT } from '../../shared/constants.ts';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const isStatusOf = (name: string, { method, path }: KubeRequest) => method === 'PATCH' && path.includes(`/${name}/status`);
 
 describe('Writes to the API server', () => {
-  let h: Harness;
+  const h = useHarness();
   const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
   const withPassword = async (username: string) => {
     await h.secret(username, { password: `${username} has a password` });
     return { username, email: `${username}@example.com`, passwordSecretRef: { name: username, key: 'password' } };
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    h.interfere = async () => {};
-    await h.lldap.heal();
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   it('another write came first: the pass looks again, takes the newer spec, and does not set the password twice', async () => {
     await h.create('LldapUser', 'raced', await withPassword('raced'));

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { BUILT_IN_GROUPS, FINALIZER } from '../../shared/constants.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 describe('LldapGroup', () => {
-  let h: Harness;
+  const h = useHarness();
   const made = async (name: string, displayName = name) => {
     await h.create('LldapGroup', name, { displayName });
     await h.reconcile('LldapGroup', name);
@@ -16,17 +15,6 @@ describe('LldapGroup', () => {
     return h.reconcile('LldapGroup', name, {});
   };
   const called = async (displayName: string) => (await h.lldap.groups()).find((group) => group.displayName === displayName);
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-  });
-  after(() => h.close());
 
   it('is made with its mark in the same call, and its status records id and uuid', async () => {
     await h.create('LldapGroup', 'made', { displayName: 'The Makers' });

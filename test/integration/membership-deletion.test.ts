@@ -1,24 +1,10 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
-import { createMembers, type Members } from './support/membership.ts';
+import { useHarness } from './support/harness.ts';
+import { createMembers } from './support/membership.ts';
 
 describe('Deletion of an LldapMembership', () => {
-  let h: Harness;
-  let m: Members;
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-    m = createMembers(h);
-  });
-  afterEach(async () => {
-    h.interfere = async () => {};
-    await h.lldap.heal();
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-  });
-  after(() => h.close());
+  const h = useHarness();
+  const m = createMembers(h);
 
   it('its deletion takes the user out, whoever had put him in', async () => {
     await m.user('leaves');

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 describe('An installation that serves its own namespace only', () => {
-  let h: Harness;
+  const h = useHarness({ NAMESPACES: 'own' });
   const group = (name: string, namespace: string) => h.create('LldapGroup', name, { displayName: name }, { namespace });
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ NAMESPACES: 'own' });
-  });
-  after(() => h.close());
 
   it('sweeps its own resources and reads nothing of others', async () => {
     await group('own', h.operatorNamespace);

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const RESOURCES = 50;
 
 describe('lldap is down for two minutes while fifty resources change', () => {
-  let h: Harness;
+  const h = useHarness();
   const names = Array.from({ length: RESOURCES }, (_, i) => `group-${i}`);
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
+  before(async () => {
     await Promise.all(
       names.map(async (name) => {
         const object = await h.create('LldapGroup', name, { displayName: name });
@@ -17,7 +14,6 @@ describe('lldap is down for two minutes while fifty resources change', () => {
       }),
     );
   });
-  after(() => h.close());
 
   it('each is tried after about 5, 15, 45 and 105 s, with one status write and one live retry each, and all are Ready by themselves', async () => {
     await h.lldap.stop();

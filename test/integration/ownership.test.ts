@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 import type { CreateOptions } from './support/person.ts';
 
 describe('Ownership', () => {
-  let h: Harness;
+  const h = useHarness();
   const byHand = (query: string) => h.lldap.edit(`mutation { ${query} }`);
   const inNs = (namespace: string | undefined) => (namespace ? { namespace } : {});
   const make = async (kind: 'LldapUser' | 'LldapGroup', name: string, called = name, { namespace }: CreateOptions = {}) => {
@@ -38,18 +37,6 @@ describe('Ownership', () => {
     const target = kind === 'LldapUser' ? `User(user: {id: "${called}"` : `Group(group: {id: ${(await seen(kind, called))?.id}`;
     await byHand(`update${target}, removeAttributes: ["k8s-owner"]}) { ok }`);
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-    h.posted.startup = [];
-  });
-  after(() => h.close());
 
   for (const kind of ['LldapUser', 'LldapGroup'] as const) {
     const short = kind === 'LldapUser' ? 'user' : 'group';

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { BUILT_IN_GROUPS, FINALIZER } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 describe('Privilege', () => {
-  let h: Harness;
+  const h = useHarness({ PRIVILEGED_NAMESPACES: 'platform-team' });
   const user = async (name: string, namespace: string, more: Partial<LldapUserSpec> = {}) => {
     await h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore', ...more }, { namespace });
     return h.reconcile('LldapUser', name, { namespace, full: true });
@@ -18,17 +17,6 @@ describe('Privilege', () => {
   const byHand = (query: string) => h.lldap.edit(`mutation { ${query} }`);
   const admins = async () => (await h.lldap.groups()).find(({ displayName }) => displayName === 'lldap_admin');
   const promote = async (id: string) => byHand(`addUserToGroup(userId: "${id}", groupId: ${(await admins())?.id}) { ok }`);
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ PRIVILEGED_NAMESPACES: 'platform-team' });
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-  });
-  after(() => h.close());
 
   it('memberships of the built-in groups are Forbidden from ordinary namespaces, in any case, and touch nothing, not even at deletion', async () => {
     await user('tenant', h.namespace);

@@ -2,26 +2,17 @@ import assert from 'node:assert/strict';
 import { FINALIZER } from '../../shared/constants.ts';
 import type { KubeRequest } from '../../shared/kube/connection.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 /** lldap has no preconditions: an account may be replaced by another resource's between the operator's read and its write. */
 describe('An account that is replaced while a resource is reconciled', () => {
-  let h: Harness;
+  const h = useHarness();
   let other: string;
 
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
+  before(async () => {
     other = await h.cluster.createNamespace('tenant');
     await h.startup();
   });
-  afterEach(() => {
-    h.interfere = async () => {};
-    h.posted.reconcile = [];
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   const managed = async (username: string, namespace: string, password: string): Promise<LldapUserSpec> => {
     await h.secret(username, { password }, { namespace });

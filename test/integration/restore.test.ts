@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { type Harness, useHarness } from './support/harness.ts';
 
 describe('After lldap was restored from an older backup', () => {
-  let h: Harness;
+  const h = useHarness({ SWEEP_EVENTS_PER_SECOND: '10000' });
   let backup: Awaited<ReturnType<Harness['lldap']['snapshot']>>;
   const byHand = (query: string) => h.lldap.edit(`mutation { ${query} }`);
   const group = async (name: string) => {
@@ -18,18 +17,9 @@ describe('After lldap was restored from an older backup', () => {
   };
   const groups = async () => new Map((await h.lldap.groups()).map((g) => [g.id, g]));
 
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ SWEEP_EVENTS_PER_SECOND: '10000' });
-  });
   beforeEach(async () => {
     backup = await h.lldap.snapshot();
   });
-  afterEach(() => {
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-  });
-  after(() => h.close());
 
   it('whose ids were given to other groups meanwhile, no stranger is renamed, joined or deleted', async () => {
     const [kept, renamed, deleted] = [await group('kept'), await group('renamed'), await group('deleted')];
@@ -143,12 +133,7 @@ describe('After lldap was restored from an older backup', () => {
 });
 
 describe('After the cluster was restored without status', () => {
-  let h: Harness;
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness({ SWEEP_EVENTS_PER_SECOND: '10000' });
-  });
-  after(() => h.close());
+  const h = useHarness({ SWEEP_EVENTS_PER_SECOND: '10000' });
 
   it('the sweep finds everything, the marks find their objects, and nothing in lldap is changed but the marks', async () => {
     await h.secret('one', { password: 'the one password' });

@@ -1,22 +1,15 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import type { KubeCall } from './support/functions.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 import { grantedRights, rightsOf } from './support/rights.ts';
 
 describe("The functions' rights", () => {
-  let h: Harness;
+  const h = useHarness();
   const used = new Set<string>();
   const run = async (work: () => Promise<unknown>) => {
     const { kubeReads, kubeWrites } = await h.cost(work);
     for (const call of [...kubeReads, ...kubeWrites]) for (const right of rightsOf(call)) used.add(right);
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  after(() => h.close());
 
   it('are told from a call', () => {
     const call = (method: KubeCall['method'], path: string, contentType = 'application/json') =>

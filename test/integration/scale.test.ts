@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KindName } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Cost, type Harness, startHarness } from './support/harness.ts';
+import { type Cost, useHarness } from './support/harness.ts';
 
 const NOTHING: Cost = { kubeReads: [], kubeWrites: [], lldapReads: [], mutations: [], passwords: [] };
 const USERS = 500;
@@ -9,7 +8,7 @@ const GROUPS = 200;
 const MEMBERSHIPS = 300;
 
 describe('A thousand resources', () => {
-  let h: Harness;
+  const h = useHarness();
   const all: [KindName, string][] = [];
   /** What the source tells of a list's resources. */
   const objects = async (kind: KindName, plural: string) => {
@@ -21,9 +20,7 @@ describe('A thousand resources', () => {
     }));
   };
 
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
+  before(async () => {
     await h.secret('shared', { password: 'shared by five hundred' });
     const make = async <K extends KindName>(kind: K, count: number, spec: (i: number) => Parameters<typeof h.create<K>>[2]) => {
       const one = async (_: unknown, i: number) => {
@@ -44,7 +41,6 @@ describe('A thousand resources', () => {
     while (await h.nextRetry()) await h.settle();
     h.posted.reconcile = [];
   });
-  after(() => h.close());
 
   it('are settled, each thing made once, though all came at once', async () => {
     const users = await h.lldap.users();

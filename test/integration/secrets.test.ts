@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { KubeError } from '../../shared/kube/errors.ts';
 import { REASONS } from '../../shared/rules/reasons.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { findLeaks } from '../support/leaks.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 describe('What is never said', () => {
-  let h: Harness;
+  const h = useHarness();
   const user = async (name: string) => {
     await h.secret(name, { password: `The-Password-0f-${name}` });
     await h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordSecretRef: { name, key: 'password' } });
@@ -14,16 +13,6 @@ describe('What is never said', () => {
   };
   /** Everything that a person may read of a resource. */
   const said = async (name: string) => JSON.stringify([h.logs, (await h.get('LldapUser', name)).status, await h.events(name)]);
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    h.credentials = h.lldap.admin;
-    await h.lldap.heal();
-  });
-  after(() => h.close());
 
   it('a leak is found in every spelling that a program would use, and a token without knowing it', () => {
     const secrets = ['pass "word" ä'];

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 describe('Drift', () => {
-  let h: Harness;
+  const h = useHarness();
   const byHand = (query: string) => h.lldap.edit(`mutation { ${query} }`);
   const idOf = async (name: string) => (await h.get('LldapGroup', name)).status?.groupId;
   const user = async (name: string, namespace = h.namespace) => {
@@ -31,9 +30,7 @@ describe('Drift', () => {
     return h.posted.reconcile.map(({ target }) => `${target.kind} ${target.name}`).sort();
   };
 
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
+  before(async () => {
     for (const [name, target] of [
       ['level', 'User'],
       ['floor', 'Group'],
@@ -56,7 +53,6 @@ describe('Drift', () => {
     await byHand('createUser(user: {id: "taken", email: "taken@example.com"}) { id }');
     await user('taken', h.operatorNamespace);
   });
-  after(() => h.close());
 
   it('nothing has changed: nothing is posted, in a handful of reads of lldap', async () => {
     const cost = await h.cost(async () => assert.deepEqual(await drifted(), []));

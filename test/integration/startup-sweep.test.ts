@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { REQUESTED_AT } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
 import { type Clock, timestamp } from '../../shared/platform/clock.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 const MINUTE = 60_000;
 
 describe('The sweep', () => {
-  let h: Harness;
+  const h = useHarness();
   const user = async (name: string, more: Partial<LldapUserSpec> = {}) => {
     await h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordPolicy: 'Ignore', ...more });
     await h.reconcile('LldapUser', name);
@@ -32,12 +31,6 @@ describe('The sweep', () => {
     return names.sort();
   };
   const at = (clock: Clock, ms: number) => ({ attempts: 1, category: 'Unavailable', nextTime: timestamp(clock.now() + ms) });
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  after(() => h.close());
 
   describe('finds a resource', () => {
     const CASES: [what: string, found: boolean, arrange: (name: string) => Promise<unknown>][] = [

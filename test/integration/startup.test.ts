@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import type { Summary } from '../../functions/startup/run.ts';
 import { API_VERSION, BUILT_IN_GROUPS, INSTANCE_LABEL, PASSWORD_KEY_SECRET, VIRTUAL_LABEL } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { type Harness, startHarness, useHarness } from './support/harness.ts';
 
 const NAMES = ['lldap-admin', 'lldap-password-manager', 'lldap-strict-readonly'];
 
 describe('startup', () => {
-  let h: Harness;
+  const h = useHarness();
   const byHand = (query: string) => h.lldap.edit(`mutation { ${query} }`);
   const virtual = (name: string) => h.get('LldapGroup', name, h.operatorNamespace);
   const keySecret = async () => {
@@ -23,19 +22,6 @@ describe('startup', () => {
   };
   const marksOf = ({ ok, marksDefined }: Awaited<ReturnType<Harness['startup']>>) => [ok, marksDefined];
   const told = async () => (await h.events('lldap-operator', h.operatorNamespace)).filter(({ reason }) => reason === 'StartupFailed');
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    h.credentials = h.lldap.admin;
-    await h.lldap.heal();
-    h.breakBroker(false);
-    h.posted.reconcile = [];
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   it('shows no text of a tenant’s choice in its warning, though an edit of a resource may carry any managedFields', async () => {
     const mine = await h.create('LldapGroup', 'forged', { displayName: 'forged' });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KindName } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
-import { createMembers, type Members } from './support/membership.ts';
+import { type Harness, useHarness } from './support/harness.ts';
+import { createMembers } from './support/membership.ts';
 
 /** Waits until what is created is younger than the resource, of which the API server tells whole seconds. */
 async function nextSecond(h: Harness, kind: KindName, name: string, namespace: string): Promise<void> {
@@ -12,8 +11,8 @@ async function nextSecond(h: Harness, kind: KindName, name: string, namespace: s
 }
 
 describe('What a tenant can do to another', () => {
-  let h: Harness;
-  let m: Members;
+  const h = useHarness();
+  const m = createMembers(h);
   let other: string;
   const userSeen = async (id: string) => (await h.lldap.users()).find((user) => user.id === id);
   const groupSeen = async (name: string) => (await h.lldap.groups()).find(({ displayName }) => displayName === name);
@@ -36,17 +35,9 @@ describe('What a tenant can do to another', () => {
     return answer.errors?.[0]?.message ?? '';
   };
 
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-    m = createMembers(h);
+  before(async () => {
     other = await h.cluster.createNamespace('other');
   });
-  afterEach(() => {
-    h.posted.requeue = [];
-    h.posted.reconcile = [];
-  });
-  after(() => h.close());
 
   it('no password out of another namespace’s Secret, the operator’s own included, nor any look at it', async () => {
     for (const namespace of [h.operatorNamespace, other]) await h.secret('treasure', { password: 'not for the others' }, { namespace });

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 import type { CreateOptions } from './support/person.ts';
 
 describe('Secrets with passwords', () => {
-  let h: Harness;
+  const h = useHarness();
   const ref = (name: string, key = 'password') => ({ name, key });
   const user = (name: string, more: Partial<LldapUserSpec> = {}, options: CreateOptions = {}) =>
     h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordSecretRef: ref(name), ...more }, options);
@@ -22,16 +21,6 @@ describe('Secrets with passwords', () => {
     await h.secretEvent(name);
     return h.cost(() => h.settle());
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   it('the Secret is missing: the user is made, the rest waits and says what to create, and the Secret wakes it', async () => {
     await user('early');

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 import type { CreateOptions } from './support/person.ts';
 
 describe('Passwords', () => {
-  let h: Harness;
+  const h = useHarness();
   const ref = (name: string, key = 'password') => ({ name, key });
   const user = (name: string, more: Partial<LldapUserSpec> = {}, options: CreateOptions = {}) =>
     h.create('LldapUser', name, { username: name, email: `${name}@example.com`, passwordSecretRef: ref(name), ...more }, options);
@@ -24,16 +23,6 @@ describe('Passwords', () => {
     await h.secretEvent(name);
     return h.cost(() => h.settle());
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(async () => {
-    await h.lldap.heal();
-    h.posted.requeue = [];
-  });
-  after(() => h.close());
 
   it('the status keeps a hash that says nothing, and says that lldap has the password', async () => {
     await made('hashed');

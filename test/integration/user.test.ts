@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { FINALIZER } from '../../shared/constants.ts';
 import type { LldapUserSpec } from '../../shared/kube/resources.ts';
-import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import type { SeenUser } from '../local/lldap/start.ts';
-import { type Harness, startHarness } from './support/harness.ts';
+import { useHarness } from './support/harness.ts';
 
 describe('LldapUser', () => {
-  let h: Harness;
+  const h = useHarness();
   const plain = (username: string, more: Partial<LldapUserSpec> = {}): LldapUserSpec => ({
     username,
     email: `${username.toLowerCase()}@example.com`,
@@ -23,13 +22,6 @@ describe('LldapUser', () => {
     await h.reconcile('LldapUser', name);
     assert.equal((await h.ready('LldapUser', name)).status, 'True');
   };
-
-  before(async function () {
-    this.timeout(CLUSTER_TIMEOUT_MS);
-    h = await startHarness();
-  });
-  afterEach(() => h.lldap.heal());
-  after(() => h.close());
 
   it('is made with all that the spec names, its mark in the same call, and its status says so', async () => {
     await h.create('LldapUser', 'full', plain('Full', { displayName: 'Full Name', firstName: 'Full', lastName: 'Name' }));

@@ -11,7 +11,7 @@ import type { Credentials } from '../../../shared/lldap/session.ts';
 import { loadConfig } from '../../../shared/service/config.ts';
 import type { Answer } from '../../../shared/service/server.ts';
 import type { Cluster } from '../../local/kube/cluster.ts';
-import { sharedCluster } from '../../local/kube/shared.ts';
+import { CLUSTER_TIMEOUT_MS, sharedCluster } from '../../local/kube/shared.ts';
 import { type Entry, type LocalLldap, startLldap } from '../../local/lldap/start.ts';
 import { findLeaks } from '../../support/leaks.ts';
 import { createFunctions, FUNCTIONS, type FunctionName, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
@@ -94,7 +94,34 @@ const LLDAP_TIMEOUT_MS = 120_000;
 
 let count = 0;
 
-/** @param settings in place of the ConfigMap's */
+/**
+ * A harness for the tests of one `describe`, started before them and closed after them. After each test, failures that it
+ * injected end, and posted events are dropped.
+ *
+ * @param settings override the ConfigMap's
+ */
+export function useHarness(settings?: Record<string, string>): Harness {
+  let harness: Harness;
+  before(async function () {
+    this.timeout(CLUSTER_TIMEOUT_MS);
+    harness = await startHarness(settings);
+  });
+  afterEach(async () => {
+    harness.interfere = async () => {};
+    harness.credentials = harness.lldap.admin;
+    harness.random = 0.5;
+    harness.breakBroker(false);
+    await harness.lldap.heal();
+    for (const list of Object.values(harness.posted)) list.length = 0;
+  });
+  after(() => harness.close());
+  return new Proxy({} as Harness, {
+    get: (_, key) => Reflect.get(harness, key),
+    set: (_, key, value) => Reflect.set(harness, key, value),
+  });
+}
+
+/** @param settings override the ConfigMap's */
 export async function startHarness(settings: Record<string, string> = {}): Promise<Harness> {
   const cluster = await sharedCluster();
   const lldap = await startLldap({ passwordCost: 'cheap' });

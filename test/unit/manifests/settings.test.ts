@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { ConfigError, loadConfig } from '../../../shared/service/config.ts';
+import { loadConfig } from '../../../shared/service/config.ts';
+import { ConfigError } from '../../../shared/service/settings.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Config, ConfigError, loadConfig, readCredentials } from '../../../shared/service/config.ts';
+import { type Config, loadConfig, readCredentials } from '../../../shared/service/config.ts';
+import { ConfigError } from '../../../shared/service/settings.ts';
 
 const ENV = {
   LLDAP_INSTANCE: 'main',

@@ -80,7 +80,7 @@ async function makeSubjects({ cluster, lldap, instance }: Stack): Promise<Subjec
   const update = sourceEvent(settled);
   return [
     { name: 'express alone', command: [express], env: {}, event: update },
-    { name: 'user: a settled user’s event', command, env, event: update },
+    { name: 'user: a steady user’s event', command, env, event: update },
     { name: 'user: a full reconcile', command, env, event: { headers: { ...update.headers, 'ce-type': EVENT_TYPE.reconcile }, body: '' } },
   ];
 }

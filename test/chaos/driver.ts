@@ -91,10 +91,10 @@ export class Course {
 
   /**
    * What was to be delivered is delivered again, a few times. It may come to another process of the function, which
-   * takes it for an echo of what it wrote itself.
+   * takes it for the event of its own write.
    */
   #brokerFailed({ what }: Call): void {
-    // Nobody posts a wake-up again.
+    // Nobody posts that event again.
     if (what === 'post reconcile') this.#world.isLossy = true;
     if (++this.#brokerFaults > OUTLIVED || this.#world.isCrowded) this.#world.isLossy = true;
   }

@@ -60,7 +60,7 @@ export class Ledger {
     }
   }
 
-  /** A pass could not take back what it had made for a resource, and said so: that stays, beside what the resource records. */
+  /** A reconcile could not take back what it had made for a resource, and said so: that stays, beside what the resource records. */
   leftInVain(
     { kind, ref, recorded }: { kind: string; ref: string; recorded: string | undefined },
     objects: readonly Identity[],

@@ -26,7 +26,7 @@ import { Violation, type World } from './world.ts';
  *
  * At every call, whatever goes wrong (`invariants.ts`):
  * 1. lldap is written to only for a resource, only after its finalizer stands, and only what its spec asked for when the
- *    pass read it, on an object that was its own, or free for it to take, at some moment of that pass.
+ *    pass read it, on an object that was its own, or free for it to take, at some moment of that reconcile.
  * 2. lldap's own groups and the operator's login are never changed; nothing from an ordinary namespace makes an
  *    administrator, or touches one.
  * 3. No password is written that lldap has already, none that is not the Secret's, none against the policy.
@@ -61,10 +61,10 @@ import { Violation, type World } from './world.ts';
  * - A definition is kept if the answer to its creation was lost.
  * - What became Ready stays so while something that it names turns unready; the next full look says so. A suspended
  *   resource says that it is, and no more.
- * - What a pass made in vain, as another process made it too or the resource is gone, stays if lldap fails each of the four
+ * - What a reconcile made in vain, as another process made it too or the resource is gone, stays if lldap fails each of the four
  *   attempts to take it back; the log says so.
  * - A cluster that goes back to a backup of before a group's finalizer, where the group is renamed before its first
- *   pass, leaves the group of the old name. So does one that goes back during a pass whose status write then fails.
+ *   pass, leaves the group of the old name. So does one that goes back during a reconcile whose status write then fails.
  *
  * Throws a {@link Violation} with the first sentence that does not hold.
  */

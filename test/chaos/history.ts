@@ -12,7 +12,7 @@ export interface Moment {
 }
 
 /**
- * All moments of a schedule. No process can know more than what was true at some moment of its pass, since lldap has
+ * All moments of a schedule. No process can know more than what was true at some moment of its reconcile, since lldap has
  * no preconditions: what it does is right if it was right at one of them.
  */
 export class History {

@@ -11,8 +11,8 @@ import type { Context } from './scheduler.ts';
 /** A sentence that does not hold, if there is one. */
 type Broken = string | undefined;
 
-/** A pass as it knows itself. */
-interface Pass {
+/** A reconcile as it knows itself. */
+interface Reconcile {
   self: AnyResource;
   moments: readonly Moment[];
 }
@@ -24,7 +24,7 @@ export class Invariants {
   readonly #book: RuleBook;
   readonly #violate: (sentence: string) => void;
   readonly #possession: Possession;
-  /** Which resource, by its uid, made what: a pass knows of its own deeds before its status does. */
+  /** Which resource, by its uid, made what: a reconcile knows of its own deeds before its status does. */
   readonly #done = new Set<string>();
   /** What was made for one request: uuids, and pairs of them. */
   readonly #made = new WeakMap<object, string[]>();
@@ -75,7 +75,7 @@ export class Invariants {
   password(by: Context | undefined, userId: string, password: string): void {
     const uuid = userNamed(this.#history.current, userId)?.uuid ?? '';
     if (!by) {
-      this.#violate('passwords are set only by a pass over a user');
+      this.#violate('passwords are set only by a reconcile of a user');
       return;
     }
     if (by.attempt) by.attempt.mutations++;
@@ -89,9 +89,9 @@ export class Invariants {
 
   /** Whether the resource's password works for an account that is not its own: it reached it instead of its own, and is made useless. */
   #isStray(by: Context, uuid: string): boolean {
-    const pass = this.#pass(by);
-    if (pass?.self.kind !== 'LldapUser' || pass.self.spec.passwordPolicy === 'Ignore') return false;
-    const { self, moments } = pass;
+    const reconcile = this.#reconcile(by);
+    if (reconcile?.self.kind !== 'LldapUser' || reconcile.self.spec.passwordPolicy === 'Ignore') return false;
+    const { self, moments } = reconcile;
     const isOf = (moment: Moment) => moment.passwords.get(uuid) === passwordAsked(self, moment);
     const object = this.#history.current.objects.find((o) => o.uuid === uuid);
     return object !== undefined && !mayWrite(object, self, this.#history.current, this.#book) && moments.some(isOf);
@@ -118,19 +118,19 @@ export class Invariants {
   #mutation(by: Context | undefined, operation: string, variables: Fields): Broken {
     if (/^add(User|Group)Attribute$/.test(operation) && variables.name === MARK_ATTRIBUTE) return undefined;
     if (isVain(operation, variables, this.#history.current) || this.#isUndoing(by, operation, variables)) return undefined;
-    const pass = this.#pass(by);
-    if (!pass) return 'lldap is written to only by a pass over a resource';
+    const reconcile = this.#reconcile(by);
+    if (!reconcile) return 'lldap is written to only by a reconcile of a resource';
     const rule = RULES[operation];
     if (!rule) return 'no kind of resource leads to this';
-    if (!pass.moments.some((moment) => hasFinalizer(pass.self, moment))) return 'the finalizer stands before the first mutation';
-    const isRight = anyView(pass.moments, (moment) => rule(variables, pass.self, moment, this.#book, this.#done));
+    if (!reconcile.moments.some((moment) => hasFinalizer(reconcile.self, moment))) return 'the finalizer stands before the first mutation';
+    const isRight = anyView(reconcile.moments, (moment) => rule(variables, reconcile.self, moment, this.#book, this.#done));
     return isRight ? undefined : 'only what a resource owns and asks for is written, deleted or joined';
   }
 
   #password(by: Context | undefined, userId: string, password: string): Broken {
-    const pass = this.#pass(by);
-    if (!pass) return 'passwords are set only by a pass over a user';
-    const { self, moments } = pass;
+    const reconcile = this.#reconcile(by);
+    if (!reconcile) return 'passwords are set only by a reconcile of a user';
+    const { self, moments } = reconcile;
     const uuidAt = (moment: Moment) => userNamed(moment, userId)?.uuid ?? '';
     const isKnown = moments.every((moment) => moment.passwords.get(uuidAt(moment)) === password);
     if (isKnown && !this.contested.delete(uuidAt(this.#history.current))) return 'no password is written that lldap has already';
@@ -158,7 +158,7 @@ export class Invariants {
     return status.observedGeneration === current.metadata.generation ? undefined : 'a status speaks of the generation that is there';
   }
 
-  #pass(by: Context | undefined): Pass | undefined {
+  #reconcile(by: Context | undefined): Reconcile | undefined {
     if (!by?.attempt?.self) return undefined;
     return { self: by.attempt.self, moments: this.#history.since(by.attempt.since) };
   }

@@ -137,7 +137,7 @@ function restoreKube(world: World, bare: boolean): void {
   world.kube.restore(resources, backup.secrets);
   world.possession.back(world.kube.resources.values());
   world.history.note(false);
-  // Without the finalizer no search by mark is made: a group that is renamed before its first pass leaves the old one.
+  // Without the finalizer no search by mark is made: a group that is renamed before its first reconcile leaves the old one.
   for (const [key, resource] of before.resources)
     if (!world.kube.resources.get(key)?.metadata.finalizers?.includes(FINALIZER)) world.ledger.vanished(resource, before);
   world.ledger.keepAll(undefined, world.definitions(), world.pairs());

@@ -37,7 +37,7 @@ export function isVain(operation: string, variables: Fields, moment: Moment): bo
   );
 }
 
-/** What a pass may have seen: lldap at one moment, and the resources at that or a later one. */
+/** What a reconcile may have seen: lldap at one moment, and the resources at that or a later one. */
 export function anyView(moments: readonly Moment[], holds: (moment: Moment) => boolean): boolean {
   if (moments.some(holds)) return true;
   return moments.some(({ objects }, i) => moments.slice(i + 1).some((later) => later.objects !== objects && holds({ ...later, objects })));
@@ -176,7 +176,7 @@ function mayRemove(self: LldapMembership, user: Identity, group: Identity, momen
 }
 
 /** Whether another membership that may, and is not going, declares the pair by the names of now. */
-export function isClaimed(self: AnyResource | undefined, user: Identity, group: Identity, moment: Moment, book: RuleBook): boolean {
+function isClaimed(self: AnyResource | undefined, user: Identity, group: Identity, moment: Moment, book: RuleBook): boolean {
   return [...moment.resources.values()].some(
     (r) =>
       r.kind === 'LldapMembership' &&

@@ -46,7 +46,7 @@ export interface Context {
   attempt: Attempt | undefined;
 }
 
-/** From a pass's reading of its own resource to the write of its status. */
+/** From a reconcile's reading of its own resource to the write of its status. */
 export interface Attempt {
   /** The moment of the reading, see `History`. */
   since: number;

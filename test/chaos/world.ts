@@ -18,7 +18,7 @@ import { Possession } from './objects-kept.ts';
 import { type RuleBook, recordedUuid } from './ownership-oracle.ts';
 import { createProcess, FUNCTIONS, type FunctionName, type Process, type Surroundings } from './process.ts';
 import { createRandom, type Random } from './random.ts';
-import { Passes } from './reconciles.ts';
+import { Reconciles } from './reconciles.ts';
 import type { Schedule } from './schedule.ts';
 import { type Context, Scheduler } from './scheduler.ts';
 
@@ -63,7 +63,7 @@ export class World {
   violation: Violation | undefined;
   readonly #schedule: Schedule;
   readonly #around: Surroundings;
-  readonly #passes: Passes;
+  readonly #reconciles: Reconciles;
   readonly invariants: Invariants;
   #isWatched = true;
 
@@ -95,7 +95,7 @@ export class World {
     );
     this.broker.onAnswered = ({ process, delivery }, status) => this.#answered(process, delivery, status);
     this.history = new History(this.kube, this.lldap);
-    this.#passes = new Passes(this.history, this.broker);
+    this.#reconciles = new Reconciles(this.history, this.broker);
     this.possession = new Possession(this.history);
     this.invariants = new Invariants(this.history, this.broker, this.book, this.possession, (sentence) => this.violate(sentence));
     this.history.note(true);
@@ -158,7 +158,7 @@ export class World {
     if (fate === 'late') this.course.late.push(...cut);
     else for (const call of cut) if (fate.below(2) === 1) this.course.arriveLate(call);
     this.#forgive();
-    for (const key of this.#passes.died(process)) {
+    for (const key of this.#reconciles.died(process)) {
       this.residue.add(key);
       this.count('residue: a late write of a process that died');
     }
@@ -213,7 +213,7 @@ export class World {
         this.invariants.status(by, current, status);
       },
       onExpired: () => this.count('kube: a list expired'),
-      onRead: (by, resource) => this.#passes.read(by, resource),
+      onRead: (by, resource) => this.#reconciles.read(by, resource),
     };
   }
 
@@ -276,12 +276,12 @@ export class World {
 
   #answered(process: Process, delivery: Delivery, status: number): void {
     if (status >= 500) this.#forgive();
-    if (status < 300) this.#passes.answered(process, delivery);
+    if (status < 300) this.#reconciles.answered(process, delivery);
   }
 
   /**
-   * A resource cannot vanish while it has our finalizer, unless the cluster goes back to a backup. What a pass made for
-   * it then goes again with the pass's status; it stays if that fails, too.
+   * A resource cannot vanish while it has our finalizer, unless the cluster goes back to a backup. What a reconcile made for
+   * it then goes again with the reconcile's status; it stays if that fails, too.
    */
   #forgive(): void {
     if (this.isRestored) for (const uuid of this.invariants.orphans) this.ledger.objects.add(uuid);

@@ -23,7 +23,7 @@ describe('telemetry, with a real OTLP receiver', () => {
 
   const inTrace = () => receiver.spans().filter(({ traceId }) => traceId === TRACE);
 
-  it('one trace goes from an event through functions, a retry and a wake-up to every call, under one id', async () => {
+  it('one trace goes from an event through functions, a retry and a event to every call, under one id', async () => {
     await world.apply(world.resource('LldapGroup', 'traced', 'group', { displayName: 'Traced' }));
     await world.ready('traced');
     await world.lldap.stop();
@@ -93,7 +93,7 @@ describe('telemetry, with a real OTLP receiver', () => {
       world.happenings.flatMap((h) =>
         h.what === 'log' && h.line.includes('"message":"reconciled"') && h.line.includes(TRACE) ? [h.line] : [],
       );
-    await until('a pass is logged', () => reconciled().length > 0);
+    await until('a reconcile is logged', () => reconciled().length > 0);
     const { span_id } = JSON.parse(reconciled()[0] ?? '{}') as { span_id?: string };
     assert.match(span_id ?? '', /^[0-9a-f]{16}$/);
   });

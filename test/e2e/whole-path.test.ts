@@ -21,7 +21,7 @@ describe('the whole path, from a manifest through the local Knative to lldap', (
       ...spec,
     });
 
-  it('a tree applied in the worst order is Ready by wake-ups alone: every retry is lost, and none is missed', async () => {
+  it('a tree applied in the worst order is Ready by events alone: every retry is lost, and none is missed', async () => {
     await namespace('tree');
     const endDrop = world.stack.knative.faults.drop((event) => event.attributes.type?.endsWith('.requeue') ?? false);
     await world.apply(

@@ -62,7 +62,7 @@ describe('What a reconcile costs', () => {
     assert.deepEqual([cost.lldapReads, cost.mutations], [['schema', 'user badged'], ['createUser badged']]);
   });
 
-  it('an event that carries a settled resource takes no call at all, of whatever kind', async () => {
+  it('an event that carries a steady resource takes no call at all, of whatever kind', async () => {
     await h.restart();
     for (const [kind, name] of [
       ['LldapUser', 'new'],
@@ -75,7 +75,7 @@ describe('What a reconcile costs', () => {
     }
   });
 
-  it('a settled user without its object in the event takes two reads of the API server and none of lldap', async () => {
+  it('a steady user without its object in the event takes two reads of the API server and none of lldap', async () => {
     await h.reconcile('LldapUser', 'warm');
     const cost = await h.cost(() => h.reconcile('LldapUser', 'warm', {}));
     assert.deepEqual({ ...cost, kubeReads: cost.kubeReads.length }, { ...NOTHING, kubeReads: 2 });

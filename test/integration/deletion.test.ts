@@ -81,7 +81,7 @@ describe('Deletion', () => {
       assert.equal(await inLldap(kind, name('retained')), true);
     });
 
-    it(`of a ${kind}: the process dies before the finalizer goes: the next pass completes it`, async () => {
+    it(`of a ${kind}: the process dies before the finalizer goes: the next reconcile completes it`, async () => {
       await made(kind, name('died'));
       await h.remove(kind, name('died'));
       h.interfere = async (_by, { method }) => {
@@ -107,7 +107,7 @@ describe('Deletion', () => {
     });
   }
 
-  it('the answer to a deletion is lost: the next pass completes it', async () => {
+  it('the answer to a deletion is lost: the next reconcile completes it', async () => {
     await made('LldapUser', 'lost');
     await h.remove('LldapUser', 'lost');
     await h.lldap.fault({ kind: 'drop', only: { operation: 'deleteUser' }, times: 1 });
@@ -116,7 +116,7 @@ describe('Deletion', () => {
     assert.equal(await h.exists('LldapUser', 'lost'), false);
   });
 
-  it('those who depend on it are woken before the finalizer goes', async () => {
+  it('those who depend on it are enqueued before the finalizer goes', async () => {
     await made('LldapUser', 'needed');
     await made('LldapGroup', 'needed');
     await h.create('LldapMembership', 'needs', { userName: 'needed', groupName: 'needed' });
@@ -130,7 +130,7 @@ describe('Deletion', () => {
     assert.deepEqual(woken, ['needs']);
   });
 
-  it('a broker that takes no wake-up does not hold it back', async () => {
+  it('a broker that takes no event does not hold it back', async () => {
     await made('LldapUser', 'unheard');
     await made('LldapGroup', 'unheard');
     await h.create('LldapMembership', 'unheard', { userName: 'unheard', groupName: 'unheard' });

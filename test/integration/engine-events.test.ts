@@ -26,7 +26,7 @@ describe('Events', () => {
     await h.reconcile('LldapUser', name);
   };
 
-  it('the echo of an own write takes no call, though the resource is not Ready', async () => {
+  it('the event of an own write takes no call, though the resource is not Ready', async () => {
     await h.create('LldapMembership', 'waits', { userName: 'nobody', groupName: 'nothing' });
     await h.reconcile('LldapMembership', 'waits');
     const object = await h.get('LldapMembership', 'waits');
@@ -34,7 +34,7 @@ describe('Events', () => {
     assert.deepEqual([cost.kubeReads, cost.kubeWrites], [[], []]);
   });
 
-  it('an echo that carries an unhandled token is no echo', async () => {
+  it('an event of an own write that carries an unhandled token is no event of an own write', async () => {
     await settled('asks');
     const object = await h.edit('LldapUser', 'asks', { metadata: { annotations: { [REQUESTED_AT]: 'now' } } });
     assert.equal((await h.reconcile('LldapUser', 'asks', { object })).result, 'reconciled');
@@ -58,7 +58,7 @@ describe('Events', () => {
     assert.equal((await h.get('LldapUser', 'other')).metadata.finalizers, undefined);
   });
 
-  it('events for a resource that is at work lead to one more pass, and all but one of them are answered at once', async () => {
+  it('events for a resource that is at work lead to one more reconcile, and all but one of them are answered at once', async () => {
     await h.create('LldapUser', 'busy', plain('busy'));
     const held = holdUp(h, 'busy');
     const first = h.reconcile('LldapUser', 'busy', {});
@@ -72,7 +72,7 @@ describe('Events', () => {
     assert.equal(held.reads(), 2);
   });
 
-  it('an echo that comes while the pass that wrote it is at work leads to no further pass', async () => {
+  it('an event of an own write that comes while the reconcile that wrote it is at work leads to no further reconcile', async () => {
     await h.create('LldapUser', 'echo', plain('echo'));
     let reads = 0;
     const echoes: Promise<Answer>[] = [];
@@ -90,7 +90,7 @@ describe('Events', () => {
     assert.equal(reads, 1);
   });
 
-  it('a resource that waits for its turn takes one pass for all its events', async () => {
+  it('a resource that waits for its turn takes one reconcile for all its events', async () => {
     for (const name of ['one', 'two', 'three']) await h.create('LldapUser', name, plain(name));
     const open = Promise.withResolvers<void>();
     const reads: Record<string, number> = {};
@@ -106,13 +106,13 @@ describe('Events', () => {
       (await Promise.all(others)).map(({ result }) => result),
       ['collapsed', 'collapsed', 'collapsed'],
     );
-    assert.equal(reads.three, undefined, 'two passes at once were allowed');
+    assert.equal(reads.three, undefined, 'two reconciles at once were allowed');
     open.resolve();
     await Promise.all([...first, last]);
     assert.deepEqual(reads, { one: 1, two: 1, three: 1 });
   });
 
-  it('a full reconcile that came while a pass was at work is full', async () => {
+  it('a full reconcile that came while a reconcile was at work is full', async () => {
     await settled('drifts');
     const held = holdUp(h, 'drifts');
     const first = h.reconcile('LldapUser', 'drifts', {});
@@ -124,7 +124,7 @@ describe('Events', () => {
     assert.equal((await h.lldap.users()).find(({ id }) => id === 'drifts')?.email, 'drifts@example.com');
   });
 
-  it('what was asked of a pass that could not write its status is asked of the next', async () => {
+  it('what was asked of a reconcile that could not write its status is asked of the next', async () => {
     await settled('forgets');
     await h.lldap.edit('mutation { updateUser(user: {id: "forgets", email: "gone@example.com"}) { ok } }');
     h.interfere = async () => {

@@ -10,7 +10,7 @@ describe('Failures', () => {
   const retryOf = async (name: string): Promise<Retry | undefined> => (await h.get('LldapUser', name)).status?.retry;
   const delayOf = (retry: Retry | undefined) => Date.parse(retry?.nextTime ?? '') - h.clock.now();
 
-  it('a pass past its deadline starts no further mutation, keeps what it did, and goes on from there', async () => {
+  it('a reconcile past its deadline starts no further mutation, keeps what it did, and goes on from there', async () => {
     await h.secret('deadline', { password: 'deadline-password' });
     await h.create('LldapUser', 'deadline', {
       ...plain('deadline'),
@@ -19,7 +19,7 @@ describe('Failures', () => {
     });
     const { monotonic } = h.clock;
     let looks = 0;
-    // The start of the pass and its first mutation are in time.
+    // The start of the reconcile and its first mutation are in time.
     h.clock.monotonic = () => (looks++ < 2 ? 0 : 31 * SECONDS);
     const report = await h.reconcile('LldapUser', 'deadline');
     h.clock.monotonic = monotonic;
@@ -31,7 +31,7 @@ describe('Failures', () => {
     assert.equal((await h.ready('LldapUser', 'deadline')).status, 'True');
   });
 
-  it('lldap accepts the connection and never answers: the pass ends, the status says so, and others go on', async () => {
+  it('lldap accepts the connection and never answers: the reconcile ends, the status says so, and others go on', async () => {
     await h.lldap.fault({ kind: 'hang', only: { operation: 'user', id: 'stuck' } });
     await h.create('LldapUser', 'stuck', plain('stuck'));
     await h.create('LldapUser', 'free', plain('free'));

@@ -20,7 +20,7 @@ describe('Two processes on one resource', () => {
         h.deliver('LldapUser', 'many', { object, ...(processes[i % 3] && { by: processes[i % 3] }) }),
       );
       const answers = await Promise.all(copies);
-      // Who met others' writes three times in one pass asks the broker to come again.
+      // Who met others' writes three times in one reconcile asks the broker to come again.
       for (const answer of answers) if (answer.status !== 200) await h.deliver('LldapUser', 'many', { object });
     });
     assert.deepEqual(cost.mutations, ['createUser many']);

@@ -166,7 +166,7 @@ describe('Retries', () => {
     assert.equal(h.posted.requeue.length, 2);
   });
 
-  it('a requested-at token is handled once, also by a pass that fails, and the retry carries on', async () => {
+  it('a requested-at token is handled once, also by a reconcile that fails, and the retry carries on', async () => {
     await failing('token');
     await h.edit('LldapUser', 'token', { metadata: { annotations: { [REQUESTED_AT]: 'first' } } });
     await h.reconcile('LldapUser', 'token', {});
@@ -180,7 +180,7 @@ describe('Retries', () => {
     assert.equal((await h.get('LldapUser', 'token')).status?.lastHandledReconcileAt, 'first');
   });
 
-  it('a requested-at token makes a settled resource read lldap and correct drift, once', async () => {
+  it('a requested-at token makes a steady resource read lldap and correct drift, once', async () => {
     await h.create('LldapUser', 'asked', plain('asked'));
     await h.reconcile('LldapUser', 'asked');
     await h.lldap.edit('mutation { updateUser(user: {id: "asked", email: "drifted@example.com"}) { ok } }');

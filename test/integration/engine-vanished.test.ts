@@ -5,7 +5,7 @@ import { useHarness } from './support/harness.ts';
 
 const isStatusOf = (name: string, { method, path }: KubeRequest) => method === 'PATCH' && path.includes(`/${name}/status`);
 
-describe('Resources that vanish within a pass', () => {
+describe('Resources that vanish within a reconcile', () => {
   const h = useHarness();
   const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
   const withPassword = async (username: string) => {
@@ -50,7 +50,7 @@ describe('Resources that vanish within a pass', () => {
     );
   });
 
-  it('a resource that was edited and then vanished within a pass leaves no orphan either', async () => {
+  it('a resource that was edited and then vanished within a reconcile leaves no orphan either', async () => {
     await h.create('LldapGroup', 'fleeting', { displayName: 'Fleeting' });
     let writes = 0;
     h.interfere = async (_by, request) => {
@@ -95,7 +95,7 @@ describe('Resources that vanish within a pass', () => {
     });
   }
 
-  it('a resource that was deleted and created again within a pass is reconciled as the new one', async () => {
+  it('a resource that was deleted and created again within a reconcile is reconciled as the new one', async () => {
     await h.create('LldapUser', 'twice', await withPassword('twice'));
     let once = true;
     h.interfere = async (_by, request) => {
@@ -113,7 +113,7 @@ describe('Resources that vanish within a pass', () => {
     assert.equal((await h.lldap.users()).find(({ id }) => id === 'twice')?.attributes.first_name?.[0], 'Second');
   });
 
-  it('a resource that is deleted within a pass is deleted by that pass, with what it had made', async () => {
+  it('a resource that is deleted within a reconcile is deleted by that reconcile, with what it had made', async () => {
     await h.create('LldapUser', 'short-lived', plain('short-lived'));
     let once = true;
     h.interfere = async (_by, request) => {

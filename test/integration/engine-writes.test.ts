@@ -14,7 +14,7 @@ describe('Writes to the API server', () => {
     return { username, email: `${username}@example.com`, passwordSecretRef: { name: username, key: 'password' } };
   };
 
-  it('another write came first: the pass looks again, takes the newer spec, and does not set the password twice', async () => {
+  it('another write came first: the reconcile looks again, takes the newer spec, and does not set the password twice', async () => {
     await h.create('LldapUser', 'raced', await withPassword('raced'));
     let edits = 0;
     h.interfere = async (_by, request) => {
@@ -109,7 +109,7 @@ describe('Writes to the API server', () => {
     assert.equal((await h.reconcile('LldapUser', 'cut', {})).result, 'unchanged');
   });
 
-  it('a Kubernetes Event that cannot be written fails no pass', async () => {
+  it('a Kubernetes Event that cannot be written fails no reconcile', async () => {
     await h.create('LldapUser', 'unheard', plain('unheard'));
     h.interfere = async (_by, { method }) => {
       if (method === 'POST') throw new KubeError(500, 'no Events today');

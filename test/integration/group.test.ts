@@ -145,7 +145,7 @@ describe('LldapGroup', () => {
     assert.equal(before.metadata.finalizers, undefined);
   });
 
-  it('the answer to its creation is lost: the next pass finds it by its mark, and makes no second one', async () => {
+  it('the answer to its creation is lost: the next reconcile finds it by its mark, and makes no second one', async () => {
     await h.lldap.fault({ kind: 'drop', only: { operation: 'createGroupWithDetails' }, times: 1 });
     await h.create('LldapGroup', 'dropped', { displayName: 'dropped' });
     assert.equal((await h.reconcile('LldapGroup', 'dropped')).reason, 'LldapUnavailable');

@@ -107,7 +107,7 @@ describe('Deletion of an LldapMembership', () => {
     assert.deepEqual(await m.groupsOf('fresh'), ['fresh']);
   });
 
-  it('one that is created while another leaves the pair is woken', async () => {
+  it('one that is created while another leaves the pair is enqueued', async () => {
     await m.user('late');
     await m.group('late');
     await m.member('late-1', 'late', 'late');

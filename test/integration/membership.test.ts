@@ -23,7 +23,7 @@ describe('LldapMembership', () => {
     assert.deepEqual([status?.userKey, status?.groupKey], ['hand', 'hand made']);
   });
 
-  it('a whole tree that is applied at once settles by being woken, without a retry', async () => {
+  it('a whole tree that is applied at once settles by being enqueued, without a retry', async () => {
     const ref = { userName: 'tree-user', groupName: 'tree-group' };
     await h.create('LldapMembership', 'tree', ref);
     await h.create('LldapUser', 'tree-user', {
@@ -103,7 +103,7 @@ describe('LldapMembership', () => {
     assert.deepEqual(await m.groupsOf('moment'), ['moment']);
   });
 
-  it('the answer to the joining is lost: the next pass finds the user in the group, and only records it', async () => {
+  it('the answer to the joining is lost: the next reconcile finds the user in the group, and only records it', async () => {
     await m.user('unheard');
     await m.group('unheard');
     await h.lldap.fault({ kind: 'drop', only: { operation: 'addUserToGroup' }, times: 1 });
@@ -170,7 +170,7 @@ describe('LldapMembership', () => {
     h.posted.reconcile = [];
   });
 
-  it('a settled membership is looked at through the resources alone, and follows what they record', async () => {
+  it('a steady membership is looked at through the resources alone, and follows what they record', async () => {
     await m.user('settled');
     await m.group('settled');
     await m.member('settled', 'settled', 'settled');
@@ -180,7 +180,7 @@ describe('LldapMembership', () => {
     await m.byHand(`deleteGroup(groupId: ${(await h.get('LldapGroup', 'settled')).status?.groupId}) { ok }`);
     await h.reconcile('LldapGroup', 'settled');
     h.posted.reconcile = [];
-    // The wake-up was lost, and a hint of any kind does as well.
+    // The event was lost, and a hint of any kind does as well.
     await h.reconcile('LldapMembership', 'settled', {});
     assert.deepEqual(await m.groupsOf('settled'), ['settled']);
   });

@@ -251,7 +251,7 @@ describe('startup', () => {
     await byHand('deleteGroupAttribute(name: "k8s-owner") { ok }');
     h.breakBroker(true);
     const summary = await h.startup();
-    assert.match(summary.problems.join('\n'), /BROKER_URL.*\n.*once more with mode full/);
+    assert.match(summary.problems.join('\n'), /BROKER_URL.*\n.*run startup again with mode full/);
     assert.equal(summary.asked, false);
     h.breakBroker(false);
     assert.equal((await h.startup('full')).asked, true);

@@ -95,7 +95,7 @@ describe('Secrets with passwords', () => {
     assert.doesNotMatch((await h.condition('LldapUser', 'watched', 'PasswordSynced'))?.message ?? '', /sweep/);
   });
 
-  it('the Secret of a settled user goes away: it says so, and the password in lldap stays', async () => {
+  it('the Secret of a steady user goes away: it says so, and the password in lldap stays', async () => {
     await made('bereft');
     await h.cluster.request('DELETE', `/api/v1/namespaces/${h.namespace}/secrets/bereft`);
     await h.secretEvent('bereft');

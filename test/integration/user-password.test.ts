@@ -120,7 +120,7 @@ describe('Passwords', () => {
   });
 
   for (const policy of ['Manage', 'InitialOnly'] as const) {
-    it(`the process dies between the creation of a user and the first password: with ${policy} the next pass sets it`, async () => {
+    it(`the process dies between the creation of a user and the first password: with ${policy} the next reconcile sets it`, async () => {
       const name = `died-${policy.toLowerCase()}`;
       await h.secret(name, { password: `first of ${name}` });
       await user(name, { passwordPolicy: policy });
@@ -141,7 +141,7 @@ describe('Passwords', () => {
     });
   }
 
-  it('the answer to the setting is lost: the next pass finds that the password works, and only records it', async () => {
+  it('the answer to the setting is lost: the next reconcile finds that the password works, and only records it', async () => {
     await h.secret('lost', { password: 'first of lost' });
     await user('lost');
     await h.lldap.fault({ kind: 'drop', only: { operation: 'passwordModify' }, times: 1 });

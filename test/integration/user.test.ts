@@ -207,7 +207,7 @@ describe('LldapUser', () => {
     }
   });
 
-  it('the answer to its creation is lost: the next pass takes it as ours and creates nothing twice', async () => {
+  it('the answer to its creation is lost: the next reconcile takes it as ours and creates nothing twice', async () => {
     await h.lldap.fault({ kind: 'drop', only: { operation: 'createUser' }, times: 1 });
     await h.create('LldapUser', 'dropped', plain('dropped'));
     assert.equal((await h.reconcile('LldapUser', 'dropped')).reason, 'LldapUnavailable');

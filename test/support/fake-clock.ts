@@ -6,7 +6,7 @@ interface Sleeper {
   wake(): void;
 }
 
-/** A clock that stands still until a test moves it; whoever sleeps is woken when its time is reached, not before. */
+/** A clock that stands still until a test moves it; whoever sleeps is enqueued when its time is reached, not before. */
 export class FakeClock implements Clock {
   #now: number;
   readonly #sleepers = new Set<Sleeper>();

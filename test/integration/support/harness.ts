@@ -52,7 +52,7 @@ export interface Harness extends Person {
   logs: string[];
   /** One event for a resource as the function answers it. */
   deliver(kind: KindName, name: string, occasion?: Delivery): Promise<Answer>;
-  /** One event for a resource, answered with what the pass found and did. */
+  /** One event for a resource, answered with what the reconcile found and did. */
   reconcile(kind: KindName, name: string, occasion?: Delivery): Promise<Report>;
   /** One event of a Secret. */
   secretEvent(name: string, namespace?: string): Promise<Answer>;

@@ -9,7 +9,7 @@ export class Narrator {
   installed: number | null | undefined;
   /** Functions that are running. */
   readonly running = new Set<string>();
-  /** What was last told of each resource that waits: a pass that looks twice logs the same twice. */
+  /** What was last told of each resource that waits: a reconcile that looks twice logs the same twice. */
   readonly #waiting = new Map<string, string>();
   #isOver = false;
 

@@ -6,7 +6,7 @@ import { type Answer, send } from './http.ts';
 import { nameOf, type Story } from './story.ts';
 
 /** From here on, `knativeerrordata` makes the in-memory dispatcher panic, and every event in flight is gone. */
-export const LARGEST_ERROR_BODY = 768;
+const LARGEST_ERROR_BODY = 768;
 
 export interface Deliverer {
   addresses: Addresses;

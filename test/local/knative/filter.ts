@@ -25,7 +25,7 @@ export function triggerFilter(spec: Fields): Filter {
 }
 
 /** One entry of `filters`. An unknown dialect is pruned by the API server, and the empty rest matches everything. */
-export function subscriptionFilter(entry: Fields): Filter {
+function subscriptionFilter(entry: Fields): Filter {
   const [dialect, second] = DIALECTS.filter((name) => entry.has(name));
   entry.all();
   if (second) throw new Error(`${entry.path} has more than one dialect`);

@@ -105,7 +105,7 @@ describe('shared/engine/conditions', () => {
   describe('a condition about dependencies or the password', () => {
     const old = condition('PasswordSynced', 'True', 'PasswordSynced', { observedGeneration: 1 });
 
-    it('says what this pass found', () => {
+    it('says what this reconcile found', () => {
       const status = build({ before: { conditions: [old] }, extra: { PasswordSynced: BAD } });
       assert.deepEqual(find(status, 'PasswordSynced'), {
         type: 'PasswordSynced',
@@ -117,7 +117,7 @@ describe('shared/engine/conditions', () => {
       });
     });
 
-    it('stays as it was, for the generation that it was about, when this pass did not come to it', () => {
+    it('stays as it was, for the generation that it was about, when this reconcile did not come to it', () => {
       assert.deepEqual(find(build({ before: { conditions: [old] }, ready: BAD, failure: WAITING }), 'PasswordSynced'), old);
     });
 

@@ -46,7 +46,7 @@ const settled = (over: Partial<LldapUser> = {}): unknown => ({
 });
 
 describe('shared/engine/engine', () => {
-  it('an event of a settled resource is answered without any call', async () => {
+  it('an event of a steady resource is answered without any call', async () => {
     const { read, lines, reconcile } = bench();
     assert.deepEqual(await reconcile({ object: settled() }), { status: 204 });
     assert.deepEqual([read, lines], [[], []]);

@@ -34,8 +34,8 @@ function bench(limit = 32) {
 }
 
 describe('shared/engine/queue', () => {
-  describe('one pass at a time for each key', () => {
-    it('makes a pass for an event, and answers it with the result', async () => {
+  describe('one reconcile at a time for each key', () => {
+    it('makes a reconcile for an event, and answers it with the result', async () => {
       const { queue, submit, end, asked } = bench();
       const first = submit({ full: true });
       await end(0);
@@ -44,7 +44,7 @@ describe('shared/engine/queue', () => {
       assert.equal(queue.size, 0);
     });
 
-    it('makes one more pass for all events that come while their key is at work', async () => {
+    it('makes one more reconcile for all events that come while their key is at work', async () => {
       const { queue, submit, end, asked } = bench();
       const first = submit({ notBefore: 'one' });
       const [second, third, last] = [submit({ notBefore: 'two' }), submit(), submit({ full: true })];
@@ -57,7 +57,7 @@ describe('shared/engine/queue', () => {
       assert.equal(queue.size, 0);
     });
 
-    it('keeps one request open for each pass that is still to be made, so that the process is not ended before it', async () => {
+    it('keeps one request open for each reconcile that is still to be made, so that the process is not ended before it', async () => {
       const { submit, end } = bench();
       const first = submit();
       let isAnswered = false;
@@ -124,7 +124,7 @@ describe('shared/engine/queue', () => {
   });
 
   describe('what events asked for is kept', () => {
-    it('until a pass has ended well, if one could not write what it had to', async () => {
+    it('until a reconcile has ended well, if one could not write what it had to', async () => {
       const { queue, submit, end, asked } = bench();
       const first = submit({ full: true, notBefore: 'one' });
       await end(0, 'again later');
@@ -137,7 +137,7 @@ describe('shared/engine/queue', () => {
       assert.equal(queue.size, 0);
     });
 
-    it('until a pass has ended well, if one failed', async () => {
+    it('until a reconcile has ended well, if one failed', async () => {
       const { queue, begun, submit, end, asked } = bench();
       const first = submit({ notBefore: 'one' });
       begun[0]?.end.reject(new Error('unforeseen'));
@@ -149,7 +149,7 @@ describe('shared/engine/queue', () => {
       assert.equal(queue.size, 0);
     });
 
-    it('and no longer: the pass after that starts afresh', async () => {
+    it('and no longer: the reconcile after that starts afresh', async () => {
       const { submit, end, asked } = bench();
       const first = submit({ full: true });
       await end(0);
@@ -215,7 +215,7 @@ describe('shared/engine/queue', () => {
   });
 
   describe('an event that tells of a write of this process', () => {
-    it('makes no further pass', async () => {
+    it('makes no further reconcile', async () => {
       const { queue, written, submit, end, asked } = bench();
       const first = submit();
       const echo = submit({ version: 'uid/2' });
@@ -240,7 +240,7 @@ describe('shared/engine/queue', () => {
   });
 
   for (let steps = 0; steps < 10; steps++) {
-    it(`an event that comes ${steps} steps after the end of a pass is not forgotten`, async () => {
+    it(`an event that comes ${steps} steps after the end of a reconcile is not forgotten`, async () => {
       const { queue, begun, submit, end } = bench();
       const first = submit();
       begun[0]?.end.resolve('good');
@@ -279,7 +279,7 @@ interface Asked extends Event {
   collapsed?: boolean;
 }
 
-/** Plays events and ends of passes in an order that the scheduler makes up; afterwards, an event for each key, and all ends well. */
+/** Plays events and ends of reconciles in an order that the scheduler makes up; afterwards, an event for each key, and all ends well. */
 async function play(s: fc.Scheduler, limit: number, events: Event[], ends: fc.Stream<string>): Promise<void> {
   let time = 0;
   let calm = false;
@@ -289,9 +289,9 @@ async function play(s: fc.Scheduler, limit: number, events: Event[], ends: fc.St
   const queue = createQueue<{ end: Result; hints: Demand }>(
     limit,
     async (key, hints) => {
-      assert.ok(!atWork.has(key), 'two passes of one key at once');
+      assert.ok(!atWork.has(key), 'two reconciles of one key at once');
       atWork.add(key);
-      assert.ok(atWork.size <= limit, 'more passes at once than there may be');
+      assert.ok(atWork.size <= limit, 'more reconciles at once than there may be');
       const pass = { key, began: time++, ended: Number.POSITIVE_INFINITY, hints, good: false };
       passes.push(pass);
       await s.schedule(Promise.resolve(), `end of ${key}`);
@@ -320,7 +320,7 @@ async function play(s: fc.Scheduler, limit: number, events: Event[], ends: fc.St
   for (const one of asked.filter(({ collapsed }) => collapsed)) {
     // Or the event that it relied on was not answered well, and comes again.
     const seenTo = passes.some((p) => p.key === one.key && (p.began > one.at || (p.ended > one.at && !p.good)));
-    assert.ok(seenTo, `${one.id} was answered, and no pass came after it`);
+    assert.ok(seenTo, `${one.id} was answered, and no reconcile came after it`);
   }
   calm = true;
   const last = [...new Set(events.map(({ key }) => key))].map((key) => submit({ key, full: false, notBefore: false }, `last ${key}`));

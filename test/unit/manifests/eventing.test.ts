@@ -18,7 +18,7 @@ const VERSION = packageJson.version;
 /** How long requeue holds a request at most. */
 const LONGEST_HOLD_MS = 330_000;
 const COLD_START_MS = 30_000;
-/** A call to lldap that is under way when a pass has no more time. */
+/** A call to lldap that is under way when a reconcile has no more time. */
 const LAST_CALL_MS = 10_000;
 
 describe('The manifests route events', function () {
@@ -161,7 +161,7 @@ describe('The manifests route events', function () {
       }
     });
 
-    it('leaves each function the time for a cold start and a whole pass', () => {
+    it('leaves each function the time for a cold start and a whole reconcile', () => {
       for (const each of KIND_FUNCTIONS)
         assert.ok(durationMs(trigger(each).spec?.delivery?.timeout ?? '') >= COLD_START_MS + DEADLINE_MS + LAST_CALL_MS, each);
     });

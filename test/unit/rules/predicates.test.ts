@@ -11,8 +11,8 @@ const requested = (token: string) => ({ generation: 3, annotations: { [REQUESTED
 describe('shared/rules/predicates', () => {
   describe('nothing is left to do', () => {
     const cases: Record<string, [Parameters<typeof user>[0], boolean]> = {
-      'where the last pass was successful and saw this generation': [settled, true],
-      'not before the first pass': [{ metadata: { generation: 3 } }, false],
+      'where the last reconcile was successful and saw this generation': [settled, true],
+      'not before the first reconcile': [{ metadata: { generation: 3 } }, false],
       'not after the spec has changed': [{ ...settled, metadata: { generation: 4 } }, false],
       'not where Ready is False': [
         { ...settled, status: { observedGeneration: 3, conditions: [condition('Ready', 'False', 'EmailTaken')] } },
@@ -40,7 +40,7 @@ describe('shared/rules/predicates', () => {
 
   describe('a person asks for a look', () => {
     const cases: Record<string, [annotation: string | undefined, handled: string | undefined, token: string | undefined]> = {
-      'by a token that no pass has handled': ['now', undefined, 'now'],
+      'by a token that no reconcile has handled': ['now', undefined, 'now'],
       'by a token other than the one that was handled': ['again', 'now', 'again'],
       'not by the token that was handled': ['now', 'now', undefined],
       'not by an empty token': ['', undefined, undefined],

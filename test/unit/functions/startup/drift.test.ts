@@ -61,7 +61,7 @@ describe('functions/startup/drift', () => {
   const has = (over: Partial<LldapAccount> = {}, more: LldapAccount['attributes'] = [owned('v2;main;team/alice;created;uid-team-alice')]) =>
     account({ attributes: [{ name: 'password_modified_date', value: [SET] }, ...more], ...over });
 
-  describe('a settled user has drifted', () => {
+  describe('a steady user has drifted', () => {
     const nick = { attributes: [{ name: 'nick', value: ['Al'] }] };
     const cases: Record<string, [LldapUser, LldapAccount[], boolean]> = {
       'not while lldap holds what it asks for': [aUser(), [has()], false],
@@ -102,7 +102,7 @@ describe('functions/startup/drift', () => {
     }
   });
 
-  describe('a settled group has drifted', () => {
+  describe('a steady group has drifted', () => {
     const aGroup = (example: Parameters<typeof group>[0] = {}, status: LldapGroupStatus = {}) =>
       group({ ...example, status: { ...settled, groupId: 7, uuid: 'uuid-crew', ...status } });
     const marked = (over: Partial<LldapGroupAccount> = {}) =>
@@ -126,7 +126,7 @@ describe('functions/startup/drift', () => {
     }
   });
 
-  describe('a settled membership has drifted', () => {
+  describe('a steady membership has drifted', () => {
     const JOINED = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' };
     const aMember = (example: Parameters<typeof membership>[0] = {}, joined = JOINED) =>
       membership({ ...example, status: { ...settled, joined } });
@@ -146,7 +146,7 @@ describe('functions/startup/drift', () => {
     }
   });
 
-  describe('a settled definition has drifted', () => {
+  describe('a steady definition has drifted', () => {
     const cases: Record<string, [AttributeDefinition[], boolean]> = {
       'not while lldap has it': [[definition()], false],
       'not while lldap has it among others': [[definition({ name: 'nick', type: 'String' }), definition()], false],

@@ -147,7 +147,7 @@ describe('functions/startup/unsettled', () => {
     });
   });
 
-  describe('a settled membership is looked at', () => {
+  describe('a steady membership is looked at', () => {
     const aMember = (status: LldapMembershipStatus = {}, more: Parameters<typeof membership>[0] = {}) =>
       membership({ ...more, status: { ...settled, joined: { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' }, ...status } });
     const aUser = (status: LldapUserStatus = {}) => user({ status: { ...settled, uuid: 'uuid-alice', ...status } });

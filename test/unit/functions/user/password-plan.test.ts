@@ -122,7 +122,7 @@ describe('functions/user/password-plan', () => {
         undefined,
         ['True', 'PasswordInitialOnly', 'passwordPolicy is InitialOnly: a password was set once, and the operator leaves it as it is.'],
       ],
-      'the same in the pass that sets the first password': [
+      'the same in the reconcile that sets the first password': [
         'InitialOnly',
         given(),
         ['True', 'PasswordInitialOnly', 'passwordPolicy is InitialOnly: a password was set once, and the operator leaves it as it is.'],

@@ -1,0 +1,322 @@
+import assert from 'node:assert/strict';
+import { createWorld, type TestWorld } from '../../support/world.ts';
+
+const KIND = 'LldapGroup';
+const PLACE = 'team/crew';
+const MEMBERSHIP = 'LldapMembership';
+const LATE = { notBefore: '2026-03-01T11:00:00.000Z' };
+const FORGOTTEN = undefined as never;
+
+describe('groups, from the resource to lldap', () => {
+  let w: TestWorld;
+
+  beforeEach(() => {
+    w = createWorld();
+  });
+
+  /** A group in steady state. */
+  async function made(displayName = 'Crew', at: `${string}/${string}` = PLACE): Promise<void> {
+    w.apply(KIND, at, { displayName });
+    await w.settle();
+    assert.equal(w.ready(KIND, at), 'True', w.message(KIND, at));
+    w.forget();
+  }
+  async function withMember(at: `${string}/${string}`, groupName: string): Promise<void> {
+    if (!w.hasAccount('alice')) w.account('alice');
+    w.membership(at, 'alice', groupName);
+    await w.settle();
+    w.forget();
+  }
+  const markOf = (displayName: string) => w.markOf(w.groupOf(displayName));
+
+  describe('the group', () => {
+    it('is created in one call with its mark, without the costly list, and the status says so', async () => {
+      const { metadata } = w.apply(KIND, PLACE, { displayName: 'Crew' });
+      await w.settle();
+      const { id, uuid } = w.groupOf('Crew');
+      assert.equal(markOf('Crew'), `v2;main;team/crew;created;${metadata.uid}`);
+      const status = w.status(KIND, PLACE);
+      assert.deepEqual([status.nameKey, status.groupId, status.uuid, status.origin], ['crew', id, uuid, 'created']);
+      assert.equal(w.ready(KIND, PLACE, 'DependenciesReady'), 'unset');
+      assert.deepEqual(w.asked, ['lldap createGroupWithDetails Crew']);
+      assert.deepEqual([w.did, w.events], [['created the group'], [`Normal Reconciled ${PLACE}`]]);
+    });
+
+    it('is left alone in steady state: a full reconcile reads it once, and wakes nobody', async () => {
+      await made();
+      await withMember('team/m', 'Crew');
+      assert.equal((await w.reconcile(KIND, PLACE)).result, 'reconciled');
+      assert.deepEqual(w.calls, [`kube GET ${KIND} ${PLACE}`, 'lldap group 4']);
+      w.forget();
+      assert.equal((await w.reconcile(KIND, PLACE, LATE)).result, 'unchanged');
+      assert.deepEqual(w.calls, [`kube GET ${KIND} ${PLACE}`]);
+    });
+
+    it('gets its name back that a person changed, and is created again if one deleted it', async () => {
+      await made();
+      w.byHand((directory) => directory.updateGroup({ id: 4, displayName: 'Theirs' }));
+      assert.deepEqual((await w.reconcile(KIND, PLACE)).did, ['updated the group']);
+      await withMember('team/m', 'Crew');
+      await withMember('team/waits', 'none');
+      w.byHand((directory) => directory.deleteGroup(w.groupOf('Crew').id));
+      assert.deepEqual((await w.reconcile(KIND, PLACE)).did, ['created the group']);
+      assert.deepEqual(w.posted, [`reconcile ${MEMBERSHIP} team/m`]);
+      await w.settle();
+      assert.deepEqual(w.members('Crew'), ['alice']);
+      assert.deepEqual([w.status(KIND, PLACE).groupId, w.status(KIND, PLACE).uuid], [w.groupOf('Crew').id, w.groupOf('Crew').uuid]);
+    });
+
+    it('whose id a restored lldap gave to another is not that one', async () => {
+      await made();
+      w.byHand((directory) => {
+        directory.deleteGroup(4);
+        directory.state.nextGroupId = 4;
+        directory.createGroup({ displayName: 'Another' });
+      });
+      await w.reconcile(KIND, PLACE);
+      assert.deepEqual([w.hasGroup('Another'), w.hasGroup('Crew')], [true, true]);
+      assert.equal(w.status(KIND, PLACE).groupId, 5);
+    });
+
+    it('whose creation was not answered is found by its mark, also under another name by now', async () => {
+      w.fail(/createGroup/, 'unanswered');
+      w.apply(KIND, PLACE, { displayName: 'Crew' });
+      await w.settle();
+      assert.equal(w.ready(KIND, PLACE), 'False LldapUnavailable');
+      w.edit(KIND, PLACE, { displayName: 'Team' });
+      await w.settle();
+      assert.deepEqual([w.hasGroup('Crew'), w.hasGroup('Team'), w.ready(KIND, PLACE)], [false, true, 'True']);
+      assert.equal(w.status(KIND, PLACE).origin, 'created');
+    });
+
+    it('that is there already is adopted by privileged namespaces alone', async () => {
+      w.byHand((directory) => directory.createGroup({ displayName: 'crew' }));
+      const { uuid } = w.groupOf('crew');
+      w.apply(KIND, PLACE, { displayName: 'Crew' });
+      await w.settle();
+      assert.equal(w.ready(KIND, PLACE, 'Stalled'), 'True NotOurs');
+      assert.equal(markOf('crew'), undefined);
+      const { metadata } = w.apply(KIND, 'adm/crew', { displayName: 'Crew' });
+      await w.settle();
+      assert.equal(markOf('Crew'), `v2;main;adm/crew;adopted;${metadata.uid};${uuid}`);
+      assert.deepEqual([w.status(KIND, 'adm/crew').origin, w.status(KIND, 'adm/crew').groupId], ['adopted', 4]);
+    });
+
+    it('that another resource owns says Conflict, and is taken up when that one goes', async () => {
+      await made();
+      w.apply(KIND, 'team/second', { displayName: 'CREW' });
+      await w.settle();
+      assert.equal(w.ready(KIND, 'team/second'), 'False Conflict');
+      assert.match(w.message(KIND, 'team/second'), /belongs to the LldapGroup team\/crew\./);
+      w.delete(KIND, PLACE);
+      await w.settle();
+      assert.equal(w.ready(KIND, 'team/second'), 'True');
+      assert.ok(w.posted.filter((event) => event === `reconcile ${KIND} team/second`).length >= 2);
+    });
+
+    it('has the attributes of the spec, and waits for their definitions', async () => {
+      w.apply(KIND, PLACE, { displayName: 'Crew', attributes: [{ name: 'floor', value: ['3'] }] });
+      await w.settle();
+      const message = 'lldap has no attribute floor for groups. Create an LldapAttributeSchema for it, or correct spec.attributes.';
+      assert.deepEqual([w.message(KIND, PLACE), w.ready(KIND, PLACE, 'DependenciesReady')], [message, 'False DependencyNotReady']);
+      w.apply('LldapAttributeSchema', 'team/floor', { attributeName: 'floor', attributeType: 'Integer', target: 'Group' });
+      await w.settle();
+      assert.deepEqual([w.ready(KIND, PLACE), w.ready(KIND, PLACE, 'DependenciesReady')], ['True', 'True DependenciesReady']);
+      assert.deepEqual(w.groupOf('Crew').attributes.get('floor'), ['3']);
+      w.edit(KIND, PLACE, { attributes: [] });
+      await w.settle();
+      assert.equal(w.ready(KIND, PLACE, 'DependenciesReady'), 'unset');
+    });
+  });
+
+  describe('a new name', () => {
+    it('renames the group, which keeps its id and its members, and wakes who names the old or the new one', async () => {
+      await made();
+      await withMember('team/old', 'Crew');
+      await withMember('team/new', 'Team');
+      await withMember('team/other', 'none');
+      w.apply(KIND, 'team/second', { displayName: 'Crew' });
+      await w.settle();
+      w.forget();
+      w.edit(KIND, PLACE, { displayName: 'Team' });
+      await w.settle();
+      assert.deepEqual([w.groupOf('Team').id, w.members('Team')], [4, ['alice']]);
+      assert.deepEqual(w.did.slice(0, 1), ['updated the group']);
+      const woken = [`reconcile ${MEMBERSHIP} team/new`, `reconcile ${MEMBERSHIP} team/old`, `reconcile ${KIND} team/second`];
+      assert.deepEqual(w.posted.slice(0, 3), woken);
+      assert.ok(!w.posted.includes(`reconcile ${MEMBERSHIP} team/other`));
+      assert.equal(w.ready(KIND, 'team/second'), 'True');
+    });
+
+    it('that another group has says NameTaken, and names the holder and the remedy', async () => {
+      await made();
+      await made('Team', 'team/team');
+      w.byHand((directory) => directory.createGroup({ displayName: 'Hand' }));
+      w.edit(KIND, PLACE, { displayName: 'team' });
+      await w.settle();
+      assert.equal(w.ready(KIND, PLACE), 'False NameTaken');
+      assert.match(
+        w.message(KIND, PLACE),
+        /^spec\.displayName: another group in lldap has the name team \(LldapGroup team\/team\)\. Use another name, or rename that group\./,
+      );
+      w.edit(KIND, PLACE, { displayName: 'Hand' });
+      await w.settle();
+      assert.match(w.message(KIND, PLACE), /has the name Hand \(managed by no resource\)/);
+      assert.equal(w.groupOf('Crew').id, 4);
+    });
+
+    it('after one in vain wakes who names the name in lldap before it, and who names the one that it did not get', async () => {
+      await made();
+      await made('Team', 'team/team');
+      await withMember('team/old', 'Crew');
+      await withMember('team/vain', 'Team');
+      w.apply(KIND, 'team/second', { displayName: 'team' });
+      w.edit(KIND, PLACE, { displayName: 'Team' });
+      await w.settle();
+      assert.equal(w.ready(KIND, PLACE), 'False NameTaken');
+      w.forget();
+      w.edit(KIND, PLACE, { displayName: 'Free' });
+      await w.settle();
+      for (const event of [`${MEMBERSHIP} team/old`, `${MEMBERSHIP} team/vain`, `${KIND} team/second`])
+        assert.ok(w.posted.includes(`reconcile ${event}`), event);
+    });
+
+    it('in another case is a new name for people alone', async () => {
+      await made();
+      await withMember('team/m', 'Crew');
+      w.edit(KIND, PLACE, { displayName: 'CREW' });
+      await w.settle();
+      assert.ok(w.hasGroup('CREW'));
+      assert.deepEqual(w.posted, []);
+    });
+
+    it('that is free again once its holder is renamed comes with the next retry', async () => {
+      await made();
+      await made('Team', 'team/team');
+      w.edit(KIND, PLACE, { displayName: 'Team' });
+      w.edit(KIND, 'team/team', { displayName: 'Third' });
+      await w.pass(6);
+      assert.deepEqual([w.groupOf('Team').id, w.groupOf('Third').id], [4, 5]);
+      assert.deepEqual([w.ready(KIND, PLACE), w.ready(KIND, 'team/team')], ['True', 'True']);
+    });
+  });
+
+  describe('a group that becomes Ready', () => {
+    it('wakes the memberships that wait for it, and no other', async () => {
+      await made();
+      await withMember('team/m', 'Crew');
+      w.edit(KIND, PLACE, { attributes: [{ name: 'none', value: ['1'] }] });
+      await w.settle();
+      w.membership('team/waits', 'nobody', 'Crew');
+      await w.settle();
+      w.forget();
+      w.edit(KIND, PLACE, { attributes: [] });
+      await w.settle();
+      assert.deepEqual(w.posted, [`reconcile ${MEMBERSHIP} team/waits`]);
+    });
+  });
+
+  describe('deletion', () => {
+    it('deletes the group that the operator created, and wakes who names it', async () => {
+      await made();
+      await withMember('team/m', 'Crew');
+      w.delete(KIND, PLACE);
+      await w.settle();
+      assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Crew')], [false, false]);
+      assert.deepEqual(w.did.slice(0, 1), ['deleted the group']);
+      assert.deepEqual(w.posted.slice(0, 1), [`reconcile ${MEMBERSHIP} team/m`]);
+      assert.equal(w.ready(MEMBERSHIP, 'team/m'), 'False DependencyNotReady');
+    });
+
+    it('also after a rename in vain, and wakes who waits for either name', async () => {
+      await made();
+      await made('Team', 'team/team');
+      w.apply(KIND, 'team/second', { displayName: 'Crew' });
+      w.edit(KIND, PLACE, { displayName: 'Team' });
+      await w.settle();
+      w.forget();
+      w.delete(KIND, PLACE);
+      await w.pass(6);
+      assert.deepEqual([w.has(KIND, PLACE), w.ready(KIND, 'team/second')], [false, 'True']);
+      assert.notEqual(w.groupOf('Crew').id, 4);
+    });
+
+    it('leaves an adopted group, and one that is to be retained', async () => {
+      w.byHand((directory) => directory.createGroup({ displayName: 'Crew' }));
+      await made('Crew', 'adm/crew');
+      w.apply(KIND, 'team/kept', { displayName: 'Kept', deletionPolicy: 'Retain' });
+      await w.settle();
+      w.delete(KIND, 'adm/crew');
+      w.delete(KIND, 'team/kept');
+      await w.settle();
+      assert.deepEqual([w.has(KIND, 'adm/crew'), w.has(KIND, 'team/kept')], [false, false]);
+      assert.deepEqual([w.hasGroup('Crew'), w.hasGroup('Kept')], [true, true]);
+    });
+
+    it('finds the group by its mark although the process died before it recorded it', async () => {
+      await made();
+      w.unwatched(() => w.forge(KIND, PLACE, { groupId: FORGOTTEN, uuid: FORGOTTEN, origin: FORGOTTEN }));
+      w.byHand((directory) => directory.updateGroup({ id: 4, displayName: 'Renamed' }));
+      w.delete(KIND, PLACE);
+      await w.settle();
+      assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Renamed')], [false, false]);
+    });
+
+    it('completes when the group is gone, or was never ours', async () => {
+      await made();
+      w.byHand((directory) => directory.deleteGroup(4));
+      w.delete(KIND, PLACE);
+      await w.settle();
+      assert.ok(!w.has(KIND, PLACE));
+    });
+
+    it('a resource that vanishes while its group is created leaves no group, and takes none that it did not create', async () => {
+      w.before(/STATUS LldapGroup/, () => w.kube.drop(w.get(KIND, PLACE)));
+      w.apply(KIND, PLACE, { displayName: 'Crew' });
+      await w.settle();
+      assert.ok(!w.hasGroup('Crew'));
+      w.before(/STATUS LldapGroup/, () => {
+        const { uid } = w.get(KIND, PLACE).metadata;
+        w.byHand((directory) => {
+          directory.deleteGroup(w.groupOf('Crew').id);
+          directory.createGroup({ displayName: 'Crew', attributes: [{ name: 'k8s-owner', value: [`v2;main;team/crew;created;${uid}`] }] });
+        });
+        w.kube.drop(w.get(KIND, PLACE));
+      });
+      w.apply(KIND, PLACE, { displayName: 'Crew' });
+      await w.settle();
+      assert.ok(w.hasGroup('Crew'));
+    });
+  });
+
+  describe('built-in groups', () => {
+    it('belong to no resource, not even of a privileged namespace, and are not deleted with one', async () => {
+      w.apply(KIND, 'adm/x', { displayName: 'LLDAP_Admin', deletionPolicy: 'Delete' });
+      await w.settle();
+      assert.equal(w.ready(KIND, 'adm/x', 'Stalled'), 'True Protected');
+      assert.match(w.message(KIND, 'adm/x'), /^The group LLDAP_Admin is built into lldap, and no resource may own it\./);
+      w.delete(KIND, 'adm/x');
+      await w.settle();
+      assert.deepEqual([w.has(KIND, 'adm/x'), w.hasGroup('lldap_admin')], [false, true]);
+    });
+
+    it('a resource that takes the name of one keeps its group, and its deletion deletes that', async () => {
+      await made();
+      w.edit(KIND, PLACE, { displayName: 'lldap_admin' });
+      await w.settle();
+      assert.deepEqual([w.ready(KIND, PLACE), w.hasGroup('Crew')], ['False Protected', true]);
+      w.delete(KIND, PLACE);
+      await w.settle();
+      assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Crew'), w.hasGroup('lldap_admin')], [false, false, true]);
+    });
+
+    it('their virtual groups are left to startup', async () => {
+      const report = await w.reconcile(KIND, 'op/lldap-admin');
+      assert.equal(report.result, 'ignored');
+      assert.deepEqual(w.asked, []);
+      w.kube.create(KIND, 'team', 'fake', { ...w.get(KIND, 'op/lldap-admin').metadata.labels }, { displayName: 'lldap_admin' });
+      await w.settle();
+      assert.equal(w.ready(KIND, 'team/fake'), 'False Protected');
+    });
+  });
+});

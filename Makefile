@@ -10,7 +10,7 @@ RUN := npx --no-install
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: build tools ## Watch resources become users and groups in lldap, all on this machine (KEEP=1 keeps it running)
+demo: build ## Watch resources become users and groups in lldap, all on this machine (KEEP=1 keeps it running)
 	@$(RUN) node test/local/demo/main.ts
 
 test: build tools ## Run all tests

@@ -5,6 +5,7 @@ import { renderManifests, withSettings } from './knative/render.ts';
 import { type Cluster, startCluster } from './kube/cluster.ts';
 import { installCrds } from './kube/crds.ts';
 import { type LldapPlace, openLldap } from './lldap/place.ts';
+import type { Tools } from './tools/build.ts';
 
 /**
  * Everything that a cluster with the operator has, on this machine: the real API server, a local Knative that obeys
@@ -26,6 +27,8 @@ export interface StackOptions extends Pick<KnativeOptions, 'idleMs' | 'jobs' | '
   lldap?: NodeJS.ProcessEnv;
   /** For every function besides, as an overlay would add it. */
   env?: Record<string, string>;
+  /** Of the pinned versions by default. */
+  tools?: Tools;
   /** Told before each part starts. */
   onPart?(part: 'kubernetes' | 'lldap' | 'knative'): void;
 }
@@ -37,11 +40,12 @@ export async function startStack({
   settings = {},
   lldap: where = process.env,
   env = {},
+  tools,
   onPart,
   ...knativeOptions
 }: StackOptions = {}): Promise<Stack> {
   onPart?.('kubernetes');
-  const cluster = await startCluster();
+  const cluster = await startCluster(tools);
   const parts: { stop(): Promise<void> }[] = [cluster];
   const stop = async () => {
     for (const part of parts.splice(0).reverse()) await part.stop();
@@ -54,7 +58,7 @@ export async function startStack({
     await cluster.apply(await credentials(lldap));
     onPart?.('knative');
     const instance = settings.LLDAP_INSTANCE ?? 'default';
-    const manifests = withSettings(await renderManifests(), {
+    const manifests = withSettings(await renderManifests('base', tools?.kubectl), {
       LLDAP_URL: lldap.url,
       LLDAP_LDAP_URL: lldap.ldapUrl,
       LLDAP_CA: lldap.ca ?? '',

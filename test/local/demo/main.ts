@@ -1,9 +1,10 @@
 import { dirname, relative } from 'node:path';
+import { MARK_ATTRIBUTE } from '../../../shared/constants.ts';
 import { createLldapClient } from '../../../shared/lldap/client.ts';
 import { createLldapPasswords } from '../../../shared/lldap/passwords.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { type Stack, startStack } from '../stack.ts';
-import { ensureTools } from '../tools/build.ts';
+import { findTools } from '../tools/find.ts';
 import { Narrator } from './narrator.ts';
 
 /** `make demo`: the whole way from a manifest to a login, told as it goes. Exits with 0 if everything came out as told. */
@@ -46,6 +47,7 @@ async function start(): Promise<Stack> {
     knative: 'Knative: a local double that does what the manifests in knative/base say',
   };
   return startStack({
+    tools: await findTools((line) => narrator.say(line)),
     onPart: (part) => narrator.say(parts[part]),
     onEvent: (happening) => narrator.hear(happening),
   });
@@ -125,6 +127,10 @@ async function idle(): Promise<void> {
 }
 
 function summary(): void {
+  if (!stack.lldap.local)
+    narrator.say(
+      `Your lldap keeps the hidden attribute ${MARK_ATTRIBUTE} of users and groups, in which the operator records what it owns. Delete both definitions in lldap's settings if you do not install the operator.`,
+    );
   const { events, coldStarts, slowestColdStartMs } = narrator.totals;
   narrator.section('Done');
   narrator.say(
@@ -137,11 +143,13 @@ async function keep(): Promise<void> {
   const { cluster, knative, lldap } = stack;
   process.stdout.write(`
   export KUBECONFIG=${cluster.kubeconfig}
-  export PATH=$PATH:${dirname((await ensureTools()).kubectl)}
+  export PATH=$PATH:${dirname(stack.cluster.kubectlPath)}
 
   kubectl apply -f ${TEAM}
   kubectl get llu,llg,llm,llas -A
   kubectl describe llu alice -n team
+
+  # Knative is a local double: this cluster has no Knative Services, Triggers or sources to get.
 
   # Ask for a full reconcile, as an event:
   curl -i -X POST ${knative.brokerUrl} -H 'ce-specversion: 1.0' -H 'ce-id: 1' -H 'ce-source: me' \\

@@ -13,11 +13,13 @@ const KNATIVE = join(import.meta.dirname, '../../../knative');
 const rendered = new Map<string, Promise<string>>();
 
 /**
- * What `kubectl kustomize` makes of a folder of `knative/`, once for all who ask.
- * @throws Error with kubectl's words when it does not render
+ * Renders a folder of `knative/` with `kubectl kustomize`, once per process.
+ *
+ * @param kubectl its path; the pinned version by default
+ * @throws Error with kubectl's message if the folder does not render
  */
-export function renderManifests(folder = 'base'): Promise<string> {
-  const manifests = rendered.get(folder) ?? kustomize(join(KNATIVE, folder));
+export function renderManifests(folder = 'base', kubectl?: string): Promise<string> {
+  const manifests = rendered.get(folder) ?? kustomize(join(KNATIVE, folder), kubectl);
   rendered.set(folder, manifests);
   return manifests;
 }
@@ -45,8 +47,8 @@ export async function renderWith(components: string[], overlay = 'all-namespaces
   }
 }
 
-async function kustomize(folder: string): Promise<string> {
-  const { kubectl } = await ensureTools();
+async function kustomize(folder: string, given?: string): Promise<string> {
+  const kubectl = given ?? (await ensureTools()).kubectl;
   const { stdout } = await promisify(execFile)(kubectl, ['kustomize', folder], { maxBuffer: 16 * 1024 * 1024 });
   return stdout;
 }

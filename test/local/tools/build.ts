@@ -25,7 +25,12 @@ export interface Tools {
 
 const SOURCE = import.meta.dirname;
 const MINIMUM_GO = { major: 1, minor: 26 };
-const PACKAGES = ['k8s.io/kubernetes/cmd/kube-apiserver', 'k8s.io/kubernetes/cmd/kubectl', 'go.etcd.io/etcd/server/v3'];
+const PACKAGES: Record<keyof Tools, string> = {
+  apiserver: 'k8s.io/kubernetes/cmd/kube-apiserver',
+  kubectl: 'k8s.io/kubernetes/cmd/kubectl',
+  etcd: 'go.etcd.io/etcd/server/v3',
+};
+const ALL_TOOLS = Object.keys(PACKAGES) as (keyof Tools)[];
 /** Knative's client, and the plugin that is its `kn event`. */
 const KN_PACKAGES = ['knative.dev/client/cmd/kn', 'knative.dev/kn-plugin-event/cmd/kn-event'];
 /** Without cgo the result doesn't depend on the machine's C compiler and headers, or on whether it has any. */
@@ -37,14 +42,22 @@ const LOCK_IS_STALE_AFTER_MS = 15_000;
 type Say = (line: string) => void;
 
 /**
- * The paths of the three binaries, which are built first where the cache doesn't hold them.
- * @param say receives a line of progress now and then while a build is under way
+ * The paths of the binaries in the pinned versions. Builds them first if the cache does not have them.
+ *
+ * @param say receives a line of progress now and then during a build
+ * @param wanted which of them to build
  * @throws Error with one line that says what to install, when Go is missing or too old; with the compiler's last lines, when the build fails
  */
-export async function ensureTools(say: Say = (line) => process.stderr.write(`${line}\n`)): Promise<Tools> {
+export async function ensureTools(
+  say: Say = (line) => process.stderr.write(`${line}\n`),
+  wanted: readonly (keyof Tools)[] = ALL_TOOLS,
+): Promise<Tools> {
   const mod = await readFile(join(SOURCE, 'go.mod'), 'utf8');
-  const versions = `kube-apiserver and kubectl ${pinned(mod, 'k8s.io/kubernetes')}, etcd ${pinned(mod, 'go.etcd.io/etcd/server/v3')}`;
-  const home = await ensureBuilt({ what: 'the local API server', packages: PACKAGES, title: versions }, say);
+  const tools = ALL_TOOLS.filter((tool) => wanted.includes(tool));
+  const nameOf = (tool: keyof Tools) => (tool === 'apiserver' ? 'kube-apiserver' : tool);
+  const versionOf = (tool: keyof Tools) => pinned(mod, tool === 'etcd' ? 'go.etcd.io/etcd/server/v3' : 'k8s.io/kubernetes');
+  const title = tools.map((tool) => `${nameOf(tool)} ${versionOf(tool)}`).join(', ');
+  const home = await ensureBuilt({ what: 'the local API server', packages: tools.map((tool) => PACKAGES[tool]), title }, say);
   return { apiserver: join(home, 'kube-apiserver'), etcd: join(home, 'etcd'), kubectl: join(home, 'kubectl') };
 }
 
@@ -140,14 +153,15 @@ async function build(recipe: Recipe, home: string, say: Say): Promise<void> {
   await removeUnfinished(home);
   const aside = await mkdtemp(`${home}.unfinished-`);
   const started = Date.now();
-  const progress = { compiled: 0, last: '' };
-  const line = () => `building ${recipe.title}: ${seconds(started)} s, ${progress.compiled} packages compiled${progress.last}`;
-  say(`building ${recipe.title} from source; the first time this takes some minutes`);
+  const progress = { compiled: 0, current: 'starting' };
+  const line = () => `building ${recipe.title}: ${seconds(started)} s, ${progress.compiled} packages compiled, now ${progress.current}`;
+  say(`building ${recipe.title} from source, which takes about ten minutes on two cores the first time`);
   const ticker = setInterval(() => say(line()), PROGRESS_EVERY_MS);
   try {
     await goBuild(recipe.what, [...recipe.args, '-o', `${aside}/`, ...recipe.packages], (output) => {
-      if (output.startsWith('go: downloading ')) progress.last = `, ${output.slice(4)}`;
-      else progress.compiled += 1;
+      const download = /^go: (downloading \S+)/.exec(output)?.[1];
+      if (!download) progress.compiled += 1;
+      progress.current = download ?? `compiling ${output}`;
     });
     // Go names a binary after its import path's last part that isn't a version.
     if (existsSync(join(aside, 'server'))) await rename(join(aside, 'server'), join(aside, 'etcd'));

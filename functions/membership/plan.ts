@@ -96,10 +96,15 @@ export function isOwnedByPrivileged(account: LldapAccount, policy: Policy): bool
 }
 
 export function notPrivileged({ spec }: LldapMembership, account: LldapAccount, policy: Policy): Failure {
+  if (account.id === policy.operatorLogin)
+    return notReady(
+      'UserNotPrivileged',
+      `${spec.userName} is the operator's own account, whose groups only a person may change, in lldap. Delete this resource.`,
+    );
   const mark = markOf(account);
   const isOurs = mark?.instance === policy.instance;
   const owner = isOurs ? `${spec.userName} belongs to ${mark.namespace}/${mark.name}` : `no resource owns ${spec.userName}`;
-  const handOver = isOurs ? 'Set deletionPolicy: Retain on that LldapUser, delete it, and declare' : 'Declare';
+  const handOver = isOurs ? 'If that LldapUser exists, set deletionPolicy: Retain on it and delete it. Then declare' : 'Declare';
   return notReady(
     'UserNotPrivileged',
     `Only users that a privileged namespace owns may join ${spec.groupName}, and ${owner}. ${handOver} an LldapUser for it in a privileged namespace (passwordPolicy: Ignore keeps its password).`,

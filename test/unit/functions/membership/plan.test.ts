@@ -150,11 +150,21 @@ describe('functions/membership/plan', () => {
           'NotReady',
           'UserNotPrivileged',
           name === 'whom a tenant owns'
-            ? 'Only users that a privileged namespace owns may join lldap_admin, and alice belongs to team/alice. Set deletionPolicy: Retain on that LldapUser, delete it, and declare an LldapUser for it in a privileged namespace (passwordPolicy: Ignore keeps its password).'
+            ? 'Only users that a privileged namespace owns may join lldap_admin, and alice belongs to team/alice. If that LldapUser exists, set deletionPolicy: Retain on it and delete it. Then declare an LldapUser for it in a privileged namespace (passwordPolicy: Ignore keeps its password).'
             : 'Only users that a privileged namespace owns may join lldap_admin, and no resource owns alice. Declare an LldapUser for it in a privileged namespace (passwordPolicy: Ignore keeps its password).',
         ]);
       });
     }
+
+    it('not of the operator’s own account, and the message does not send anybody to declare it', () => {
+      const own = account({ id: 'admin', groups: [] });
+      const resource = membership({ metadata: { namespace: 'admins' }, spec: { userName: 'Admin', groupName: 'lldap_admin' } });
+      assert.deepEqual(refusal({ account: own, group: admins }, resource), [
+        'NotReady',
+        'UserNotPrivileged',
+        "Admin is the operator's own account, whose groups only a person may change, in lldap. Delete this resource.",
+      ]);
+    });
 
     it('not of one whom a person put there, who stays', () => {
       const put = marked('v2;main;team/alice;created;uid-team-alice', [admins]);

@@ -7,7 +7,7 @@ import { COUNTERS, GAUGES } from '../../shared/telemetry/backend.ts';
 import { RUN_BY } from '../integration/support/pages.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const PAGES = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pagesBelow('docs')];
+const PAGES = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pagesBelow('docs')];
 
 function pagesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -19,6 +19,22 @@ function read(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8');
 }
 
+function withoutFences(page: string): string {
+  return read(page).replace(/```[\s\S]*?```/g, '');
+}
+
+/** The anchors that GitHub gives a page's headings. */
+function anchorsOf(page: string): string[] {
+  const headings = [...withoutFences(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
+  return headings.map(
+    (heading) =>
+      `#${heading
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-')}`,
+  );
+}
+
 /** The first cells of all tables' rows. */
 function firstCells(page: string): string[] {
   return [...read(page).matchAll(/^\| (`[^|]*`) \|/gm)].map(([, cell]) => cell ?? '');
@@ -26,13 +42,16 @@ function firstCells(page: string): string[] {
 
 describe('the documentation', () => {
   for (const page of PAGES) {
-    it(`${page} links to what is there`, () => {
-      const text = read(page).replace(/```[\s\S]*?```/g, '');
-      const links = [...text.matchAll(/\]\(([^)#\s]+)(#[^)]*)?\)/g)]
-        .map(([, link]) => link ?? '')
-        .filter((link) => !link.startsWith('http'));
-      const dead = links.filter((link) => !existsSync(join(ROOT, dirname(page), link)));
-      assert.deepEqual(dead, []);
+    it(`${page} links to files and headings that exist`, () => {
+      const links = [...withoutFences(page).matchAll(/\]\(([^)#\s]*)(#[^)]*)?\)/g)].filter(([, path]) => !path?.startsWith('http'));
+      const dead = links.filter(([, path = '', anchor]) => {
+        const target = path ? join(dirname(page), path) : page;
+        return !existsSync(join(ROOT, target)) || (anchor && !anchorsOf(target).includes(anchor));
+      });
+      assert.deepEqual(
+        dead.map(([link]) => link),
+        [],
+      );
     });
   }
 

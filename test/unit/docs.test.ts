@@ -9,6 +9,8 @@ import { RUN_BY } from '../integration/support/pages.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pagesBelow('docs')];
 
+const KINDS = ['user', 'group', 'membership', 'attribute-schema'];
+
 function pagesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
@@ -97,11 +99,15 @@ describe('the documentation', () => {
     );
   });
 
-  it('explains every reason, and no other', () => {
+  it('explains every reason in the words of the code, and says what to do', () => {
     const page = read('docs/troubleshooting.md');
-    const table = page.slice(page.indexOf('## What the reasons mean'), page.indexOf('## When is it tried again?'));
-    const explained = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, reason]) => reason);
-    assert.deepEqual(explained.sort(), Object.keys(REASONS).sort());
+    const table = page.slice(page.indexOf('## What the reasons mean'), page.indexOf('## When does the operator retry?'));
+    const rows = [...table.matchAll(/^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$/gm)];
+    assert.deepEqual(
+      rows.map(([, reason, meaning]) => [reason, meaning]),
+      Object.entries(REASONS),
+    );
+    for (const [, reason, , remedy] of rows) assert.match(remedy ?? '', /^\S.*\.$/, reason);
   });
 
   it('lists every metric with its unit', () => {
@@ -112,7 +118,16 @@ describe('the documentation', () => {
     assert.deepEqual(table, units);
   });
 
-  for (const kind of ['user', 'group', 'membership', 'attribute-schema']) {
+  it('has a page for each kind', () => {
+    assert.deepEqual(readdirSync(join(ROOT, 'docs/kinds')).sort(), KINDS.map((kind) => `${kind}.md`).sort());
+  });
+
+  for (const kind of KINDS) {
+    it(`has the headings of every kind on the page of ${kind}, in the same order`, () => {
+      const headings = [...withoutFences(`docs/kinds/${kind}.md`).matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
+      assert.deepEqual(headings, ['Example', 'Writing a spec', 'Behaviour', 'Recipes', 'Status']);
+    });
+
     it(`names every field of ${kind}`, () => {
       const crd = parse(read(`crds/lldap${kind.replace('-', '')}.yaml`)) as Crd;
       const { spec, status } = crd.spec.versions[0]?.schema.openAPIV3Schema.properties ?? {};

@@ -9,6 +9,9 @@ import { RUN_BY } from '../integration/support/pages.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pagesBelow('docs')];
 
+const DECISIONS = readdirSync(join(ROOT, 'docs/decisions'))
+  .filter((file) => file !== 'README.md')
+  .sort();
 const KINDS = ['user', 'group', 'membership', 'attribute-schema'];
 
 function pagesBelow(folder: string): string[] {
@@ -57,12 +60,24 @@ describe('the documentation', () => {
     });
   }
 
-  for (const page of ['docs/security.md', 'docs/reliability.md']) {
-    it(`${page} names tests that are there`, () => {
-      const named = [...read(page).matchAll(/`(test\/[^`]*)`/g)].map(([, path]) => path ?? '');
-      assert.ok(named.some((path) => path.endsWith('.test.ts')));
+  for (const page of PAGES) {
+    it(`${page} names files that exist`, () => {
+      const named = [...withoutFences(page).matchAll(/`((?:crds|docs|functions|knative|scripts|shared|test)\/[\w./-]+)`/g)];
       assert.deepEqual(
-        named.filter((path) => !existsSync(join(ROOT, path))),
+        named.map(([, path = '']) => path).filter((path) => !existsSync(join(ROOT, path))),
+        [],
+      );
+    });
+  }
+
+  for (const page of ['docs/security.md', 'docs/reliability.md']) {
+    it(`${page} names a test for each promise`, () => {
+      const rows = [...read(page).matchAll(/^\| promise \| tested in \|\n.*\n((?:\|.*\n)+)/gm)].flatMap(([, table = '']) =>
+        table.trim().split('\n'),
+      );
+      assert.ok(rows.length > 5);
+      assert.deepEqual(
+        rows.filter((row) => !/`test\/[^`]*`/.test(row)),
         [],
       );
     });
@@ -117,6 +132,24 @@ describe('the documentation', () => {
     const units = Object.fromEntries(Object.entries({ ...COUNTERS, ...GAUGES }).map(([name, { unit }]) => [name, unit]));
     assert.deepEqual(table, units);
   });
+
+  it('lists every decision by its title', () => {
+    const listed = [...read('docs/decisions/README.md').matchAll(/^\| \[(\d{4})\]\((.*)\) \| (.*) \|$/gm)];
+    assert.deepEqual(
+      listed.map(([, number, file, title]) => [file, `# ${number}: ${title}`]),
+      DECISIONS.map((file) => [file, read(`docs/decisions/${file}`).split('\n')[0]]),
+    );
+  });
+
+  for (const file of DECISIONS) {
+    it(`says of the decision ${file} when and why it was made, and what was rejected`, () => {
+      const page = read(`docs/decisions/${file}`);
+      assert.ok(page.startsWith(`# ${file.slice(0, 4)}: `));
+      assert.match(page, /^Date: \d{4}-\d\d-\d\d\. Status: (accepted|superseded by \[\d{4}\]\(.*\))\.$/m);
+      const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
+      assert.deepEqual(headings, ['Context', 'Decision', 'Rejected alternatives']);
+    });
+  }
 
   it('has a page for each kind', () => {
     assert.deepEqual(readdirSync(join(ROOT, 'docs/kinds')).sort(), KINDS.map((kind) => `${kind}.md`).sort());

@@ -16,10 +16,10 @@ demo: build ## Watch resources become users and groups in lldap, all on this mac
 test: build tools ## Run all tests
 	@$(RUN) node test/run.ts $(TESTS)
 
-chaos: node_modules/.ready ## Play 100,000 new random schedules (SCHEDULES=, SEED=)
+chaos: node_modules/.ready ## Run 100,000 new random schedules (SCHEDULES=, SEED=)
 	@SCHEDULES=$${SCHEDULES:-100000} SEED=$${SEED:-$$RANDOM$$RANDOM} $(RUN) mocha --exit test/chaos/chaos.test.ts
 
-mutation: node_modules/.ready ## Change the decision code in thousands of ways and see which changes no test notices (10 minutes)
+mutation: node_modules/.ready ## Change the decision code in thousands of ways and see which changes no test notices (about 40 minutes)
 	@rm -rf dist/mutation/{functions,shared,test,crds}
 	@mkdir -p dist/mutation
 	@cp -r functions shared test crds .mocharc.json test/mutation/{package.json,package-lock.json,stryker.config.json} dist/mutation

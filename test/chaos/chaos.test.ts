@@ -5,7 +5,7 @@ import { WITHOUT_SWEEP } from './run-schedule.ts';
 import type { Outcome, Share } from './worker.ts';
 
 /**
- * Random schedules against the real engine, see `model.ts` for what is promised. `SCHEDULES` is how many (10,000 by
+ * Random schedules against the real engine, see `invariants.ts` and `final-checks.ts` for the promises. `SCHEDULES` is how many (10,000 by
  * default). The same ones each time, so that a change is what makes them fail, unless `SEED` names others: `make chaos`
  * looks for new ones.
  */

@@ -56,7 +56,7 @@ const DEFINITION: Row[] = [
   ['a flag as a text', { isList: 'true' }, 'spec.isList in body must be of type boolean'],
 ];
 
-const REMEDY = ', since lldap cannot change a definition; delete this resource, and with it all values, and create another one';
+const REMEDY = ', since lldap cannot change a definition; delete this resource, which deletes all values, and create another one';
 
 const CHANGES: Row[] = [
   ['the case of its attributeName', { attributeName: 'PROBE' }, ACCEPTED],

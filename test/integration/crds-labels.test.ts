@@ -8,7 +8,7 @@ import { ACCEPTED, assertVerdict, Bench, eventually, judge, useBench } from './s
 
 const MISSING = `the label ${INSTANCE_LABEL} is missing or empty: set it under metadata.labels to the name of the lldap instance that this object belongs to`;
 const CHANGED = `the label ${INSTANCE_LABEL} cannot be changed from main: delete this object and create it again with the other label`;
-const VIRTUAL = `the label ${VIRTUAL_LABEL} marks the operator's own objects for lldap's built-in groups: leave it as it is, or out`;
+const VIRTUAL = `the label ${VIRTUAL_LABEL} marks the operator's own objects for lldap's built-in groups: do not change or set it`;
 
 const label = (instance: string | null) => ({ metadata: { labels: { [INSTANCE_LABEL]: instance } } });
 const virtual = (value: string | null) => ({ metadata: { labels: { [VIRTUAL_LABEL]: value } } });

@@ -88,7 +88,7 @@ describe('the documentation', () => {
     [...read(page).matchAll(/^ *```(\S*)\n([\s\S]*?)^ *```$/gm)].map(([, language = '', text = '']) => ({ page, language, text })),
   );
 
-  it('has commands where a test runs them: in fences of sh, or with what they print in fences of console', () => {
+  it('has commands only in fences that a test runs: sh, or console with the output', () => {
     assert.deepEqual([...new Set(fences.map(({ language }) => language))].sort(), ['', 'console', 'json', 'sh', 'yaml']);
     const strays = fences.filter(({ language, text }) => language !== 'sh' && /^(kubectl|kn|curl|make|docker|npm|npx|cd) /m.test(text));
     assert.deepEqual(strays, []);
@@ -100,7 +100,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('has rules for Prometheus of metrics that there are', () => {
+  it('has Prometheus rules only for metrics that exist', () => {
     const names = [...read('docs/telemetry.md').matchAll(/^ +expr: (.*)$/gm)].flatMap(
       ([, expr = '']) => expr.match(/lldap_operator_\w+/g) ?? [],
     );
@@ -179,7 +179,7 @@ describe('the documentation', () => {
       );
     });
 
-    it(`has an example of ${kind} in which each field is one of the kind’s`, () => {
+    it(`has an example of ${kind} that uses only fields of the CRD, and all required ones`, () => {
       const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(read(`docs/kinds/${kind}.md`)) ?? [];
       const crd = parse(read(`crds/lldap${kind.replace('-', '')}.yaml`)) as Crd;
       const example = parse(yaml) as { kind: string; spec: object };

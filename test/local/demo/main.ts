@@ -146,7 +146,7 @@ async function keep(): Promise<void> {
   export PATH=$PATH:${dirname(stack.cluster.kubectlPath)}
 
   kubectl apply -f ${TEAM}
-  kubectl get llu,llg,llm,llas -A
+  kubectl get lldap -A
   kubectl describe llu alice -n team
 
   # Knative is a local double: this cluster has no Knative Services, Triggers or sources to get.

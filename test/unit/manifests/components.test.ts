@@ -81,14 +81,14 @@ describe('Of the components,', function () {
     ],
   };
   for (const [component, expected] of Object.entries(table)) {
-    it(`${component} changes just what it is for`, async () => {
+    it(`${component} changes only what it is for`, async () => {
       const rendered = await renderWith([`components/${component}`]);
       typedManifests(rendered);
       assert.deepEqual(changes(base, rendered), [...expected].sort());
     });
   }
 
-  it('kafka-broker has a Broker and Triggers beside those of a running installation, for the same events and functions', async () => {
+  it('kafka-broker adds a Broker and Triggers beside those of a running installation, for the same events and functions', async () => {
     const { brokers, triggers } = typedManifests(await renderWith(['components/kafka-broker']));
     assert.deepEqual(
       brokers.map(({ metadata, spec }) => [metadata?.name, metadata?.annotations, spec?.config]),
@@ -112,12 +112,12 @@ describe('Of the components,', function () {
       assert.deepEqual(metadata?.annotations, { 'kafka.eventing.knative.dev/delivery.order': 'unordered' });
   });
 
-  it('each does the same to a file that was rendered before, as a release has it', async () => {
+  it('each has the same effect on a rendered file, as in a release', async () => {
     for (const components of [...ALL.map((each) => [each]), ['overlays/second-instance/settings', 'components/instance']])
       assert.deepEqual(changes(await renderWith(components), await renderWith(components, undefined, base)), [], components.join());
   });
 
-  it('none adds an object outside the operator’s namespace', async () => {
+  it("none adds an object outside the operator's namespace", async () => {
     for (const { kind, metadata } of typedManifests(await renderWith(ALL, undefined, base)).all)
       assert.equal(
         metadata.namespace === undefined,
@@ -126,7 +126,7 @@ describe('Of the components,', function () {
       );
   });
 
-  it('all go together, in both overlays', async () => {
+  it('all work together, in both overlays', async () => {
     for (const overlay of ['all-namespaces', 'single-namespace']) typedManifests(await renderWith(ALL, overlay));
   });
 
@@ -145,7 +145,7 @@ describe('Of the components,', function () {
       assert.deepEqual(spec?.to, [{ ref: { apiVersion: 'eventing.knative.dev/v1', kind: 'Broker', name: NAME } }]);
   });
 
-  it('oidc lets the six functions have tokens reviewed, in whatever namespace they are, and gives no other right', async () => {
+  it('oidc lets the six functions create token reviews, in every namespace of the installation, and gives no other right', async () => {
     for (const [components, namespace, name] of [
       [['components/oidc'], NAME, `${NAME}-token-reviews`],
       [['overlays/second-instance/settings', 'components/oidc', 'components/instance'], 'lldap-second', `${NAME}-token-reviews-second`],
@@ -161,7 +161,7 @@ describe('Of the components,', function () {
     }
   });
 
-  it('instance lets everything follow namespace and instance, in those of the others, too', async () => {
+  it('instance adapts everything to namespace and instance, in the other components, too', async () => {
     const components = ['components/ldaps', 'overlays/second-instance/settings', ...ALL.slice(1)];
     const rendered = await renderWith(components);
     assert.doesNotMatch(rendered, /namespace: lldap-operator$/m);
@@ -229,7 +229,7 @@ describe('Of the components,', function () {
         )
         .flatMap((rule) => rule.ports.map(({ port }) => port));
 
-    it('select every function, every source and the Jobs’ pods', () => {
+    it("select every function, every source and the Jobs' pods", () => {
       assert.deepEqual(selected('functions').sort(), typed.services.map(({ metadata }) => metadata?.name).sort());
       assert.deepEqual(
         selected('sources'),
@@ -242,7 +242,7 @@ describe('Of the components,', function () {
         assert.deepEqual(spec.jobTemplate.spec.template.metadata?.labels?.['app.kubernetes.io/component'], 'call-startup');
     });
 
-    it('let only Knative in, and nobody to Jobs and sources', () => {
+    it('admit only Knative, and nobody to Jobs and sources', () => {
       assert.equal(policy('functions').spec.ingress?.length, 1);
       for (const name of ['call-startup', 'sources']) {
         assert.deepEqual(policy(name).spec.policyTypes, ['Ingress', 'Egress']);
@@ -250,12 +250,12 @@ describe('Of the components,', function () {
       }
     });
 
-    it('let all reach the names, sources and functions the Broker', () => {
+    it('let all pods reach DNS, and sources and functions the Broker', () => {
       for (const name of ['functions', 'call-startup', 'sources']) assert.deepEqual(ports(name, 'kube-system'), [53, 53]);
       for (const name of ['functions', 'sources']) assert.deepEqual(ports(name, 'knative-eventing'), [8080, 8443]);
     });
 
-    it('let those reach lldap who have its account, at the ports of the settings', () => {
+    it("let only functions with lldap's account reach lldap, at the ports of the settings", () => {
       const withAccount = typed.services.filter(({ spec }) => spec?.template?.spec?.volumes?.some(({ name }) => name === 'credentials'));
       assert.deepEqual(selected('lldap').sort(), withAccount.map(({ metadata }) => metadata?.name).sort());
       const reached = ports('lldap', 'lldap').map(String);
@@ -271,7 +271,7 @@ describe('Of the components,', function () {
       );
     });
 
-    it('let telemetry out to where tracing sends it', async () => {
+    it('let the functions reach the collector of the component tracing', async () => {
       const { config } = typedManifests(await renderWith(['components/tracing']));
       const { hostname, port } = new URL(config.OTEL_EXPORTER_OTLP_ENDPOINT ?? '');
       assert.deepEqual(ports('functions', hostname.split('.')[1] ?? ''), [Number(port)]);
@@ -280,7 +280,7 @@ describe('Of the components,', function () {
 });
 
 describe('The version of this project', () => {
-  it('is that of the image and of the label, wherever it stands', () => {
+  it('is the version of every image and label', () => {
     const read = (path: string) => readFileSync(join(import.meta.dirname, '../../..', path), 'utf8');
     const { version } = JSON.parse(read('package.json'));
     const base = parse(read('knative/base/kustomization.yaml'));

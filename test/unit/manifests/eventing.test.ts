@@ -36,19 +36,19 @@ describe('The manifests route events', function () {
   const trigger = (each: string) =>
     typed.triggers.find(({ metadata }) => metadata?.name === fullName(each)) ?? assert.fail(`no trigger for ${each}`);
 
-  it("are what Knative's schemas allow and the local Knative understands", () => {
+  it("are valid by Knative's schemas, and the local Knative understands them", () => {
     assert.deepEqual([typed.brokers.length, typed.sources.length], [1, 2]);
     assert.deepEqual(typed.triggers.map(({ metadata }) => metadata?.name).sort(), FUNCTIONS.map(fullName));
     assert.deepEqual([read.brokers.length, read.sources.length, read.triggers.length], [1, 2, 6]);
   });
 
-  it('all live in the namespace lldap-operator, or in none', () => {
+  it('are all in the namespace lldap-operator, or in none', () => {
     const clusterWide = ['Namespace', 'ClusterRole', 'ClusterRoleBinding'];
     for (const { kind, metadata } of typed.all)
       assert.equal(metadata.namespace, clusterWide.includes(kind) ? undefined : NAME, `${kind} ${metadata.name}`);
   });
 
-  it('all carry the recommended labels', () => {
+  it('all have the recommended labels', () => {
     for (const { kind, metadata } of typed.all) {
       const { 'app.kubernetes.io/component': component, 'networking.knative.dev/visibility': _, ...labels } = metadata.labels ?? {};
       const { 'pod-security.kubernetes.io/enforce': __, ...recommended } = labels;
@@ -68,14 +68,14 @@ describe('The manifests route events', function () {
     }
   });
 
-  it('through a Broker of the class whose address the functions know, which answers before they have', () => {
+  it('through a Broker of the class whose address the functions know, which answers before the functions', () => {
     assert.deepEqual(typed.brokers[0]?.metadata?.annotations, {
       'eventing.knative.dev/broker.class': 'MTChannelBasedBroker',
       'messaging.knative.dev/async-handler': 'true',
     });
   });
 
-  it('through a Broker that has the configuration of its class, whatever class is the default of the cluster', () => {
+  it('through a Broker with the configuration of its class, for every default class of the cluster', () => {
     const config = { apiVersion: 'v1', kind: 'ConfigMap', name: 'config-br-default-channel', namespace: 'knative-eventing' };
     assert.deepEqual(typed.brokers[0]?.spec, { config });
   });
@@ -119,7 +119,7 @@ describe('The manifests route events', function () {
     }
   });
 
-  it('by one CESQL filter each, since a misspelt dialect would match everything', () => {
+  it('by one CESQL filter each, because a misspelt dialect would match everything', () => {
     for (const { metadata, spec } of typed.triggers) {
       assert.deepEqual(
         spec?.filters?.map((entry) => Object.keys(entry)),
@@ -140,7 +140,7 @@ describe('The manifests route events', function () {
   });
 
   describe('with a delivery that', () => {
-    it('is written out, since nothing is merged', () => {
+    it('sets every field, because Knative merges nothing', () => {
       for (const each of FUNCTIONS) {
         const fields = ['backoffDelay', 'backoffPolicy', 'retry', 'timeout', ...(each === 'requeue' ? [] : ['deadLetterSink'])];
         assert.deepEqual(Object.keys(trigger(each).spec?.delivery ?? {}).sort(), fields.sort(), each);
@@ -153,7 +153,7 @@ describe('The manifests route events', function () {
         assert.deepEqual(trigger(each).spec?.delivery?.deadLetterSink, each === 'requeue' ? undefined : sink, each);
     });
 
-    it("gives up on a try before the Service's own timeout would cut it", () => {
+    it("ends an attempt before the Service's own timeout cuts it", () => {
       for (const each of FUNCTIONS) {
         const { timeoutMs = 0, responseStartMs = 0 } = read.functions.find(({ workload }) => workload.name === fullName(each)) ?? {};
         const timeout = durationMs(trigger(each).spec?.delivery?.timeout ?? '');
@@ -161,20 +161,20 @@ describe('The manifests route events', function () {
       }
     });
 
-    it('leaves each function the time for a cold start and a whole reconcile', () => {
+    it('gives each function the time for a cold start and a whole reconcile', () => {
       for (const each of KIND_FUNCTIONS)
         assert.ok(durationMs(trigger(each).spec?.delivery?.timeout ?? '') >= COLD_START_MS + DEADLINE_MS + LAST_CALL_MS, each);
     });
 
-    it('leaves a user event the time to wait behind two thousand passwords', () => {
+    it('gives a user event the time to wait behind two thousand passwords', () => {
       assert.ok(durationMs(trigger('user').spec?.delivery?.timeout ?? '') >= 2_000 * 2 * 75);
     });
 
-    it('lets requeue hold a request for as long as it ever does, a cold start included', () => {
+    it('lets requeue keep a request open for its longest delay, after a cold start', () => {
       assert.ok(durationMs(trigger('requeue').spec?.delivery?.timeout ?? '') >= LONGEST_HOLD_MS + COLD_START_MS);
     });
 
-    it('tries again quickly and not often', () => {
+    it('retries quickly and not often', () => {
       for (const each of FUNCTIONS) {
         const { retry = 0, backoffPolicy, backoffDelay = '' } = trigger(each).spec?.delivery ?? {};
         assert.ok(retry >= 3 && retry <= 8 && backoffPolicy === 'exponential', each);
@@ -188,7 +188,7 @@ describe('The manifests route events', function () {
     const source = (each: string) =>
       typed.sources.find(({ metadata }) => metadata?.name === fullName(each)) ?? assert.fail(`no source ${each}`);
 
-    it('send the whole object for the four kinds, and no more than a reference for Secrets', () => {
+    it('send the whole object for the four kinds, and only a reference for Secrets', () => {
       const watched = (each: string) => source(each).spec?.resources?.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`);
       assert.deepEqual(
         watched('resources'),

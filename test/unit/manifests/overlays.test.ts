@@ -19,7 +19,7 @@ describe('The overlay', function () {
     base = typedManifests(rendered);
   });
 
-  it('for all namespaces is the base', async () => {
+  it('for all namespaces equals the base', async () => {
     assert.deepEqual(changes(rendered, await renderManifests('overlays/all-namespaces')), []);
   });
 
@@ -49,7 +49,7 @@ describe('The overlay', function () {
       for (const { kind, metadata } of single.all) assert.equal(metadata.namespace, NAME, `${kind} ${metadata.name}`);
     });
 
-    it('gives each account the same rights, there alone', () => {
+    it('gives each account the same rights, only there', () => {
       const rules = ({ roles }: Typed) => new Map(roles.map((role) => [role.metadata.name, role.rules]));
       assert.deepEqual(rules(single), rules(base));
       assert.equal(single.bindings.length, base.bindings.length);
@@ -83,7 +83,7 @@ describe('The overlay', function () {
       assert.equal(second.all.length, base.all.length);
     });
 
-    it('puts the instance into the names that the whole cluster shares, and into every label', () => {
+    it('puts the instance into the names of objects without a namespace, and into every label', () => {
       for (const { kind, metadata } of second.all) {
         if (kind.startsWith('ClusterRole')) assert.match(metadata.name, /^lldap-operator-[a-z-]+-second$/);
         assert.equal(metadata.labels?.['app.kubernetes.io/instance'], 'second', `${kind} ${metadata.name}`);

@@ -110,7 +110,7 @@ describe('The manifests give rights', function () {
     ['secrets-source', ['get secrets', 'list secrets', 'watch secrets']],
   ];
   for (const [account, everywhere, ownNamespace = []] of table) {
-    it(`to ${account}: just these`, () => {
+    it(`to ${account}: exactly these`, () => {
       assert.deepEqual(rightsOf(`${NAME}-${account}`), { everywhere: [...everywhere].sort(), ownNamespace: [...ownNamespace].sort() });
     });
   }
@@ -138,7 +138,7 @@ describe('The manifests give rights', function () {
     }
   });
 
-  it('to one user each: no function, source or Job shares an account with another', () => {
+  it('with an account for each function and source, and one for the Jobs', () => {
     const users = [
       ...typed.services.map(({ spec }) => spec?.template?.spec?.serviceAccountName),
       ...typed.sources.map(({ spec }) => spec?.serviceAccountName),
@@ -151,7 +151,7 @@ describe('The manifests give rights', function () {
     assert.deepEqual([...users, `${NAME}-call-startup`].sort(), typed.accounts.map(({ metadata }) => metadata.name).sort());
   });
 
-  it('and no token to those who call no API', () => {
+  it('without a token for pods that call no API', () => {
     const tokenless = typed.accounts
       .filter(({ automountServiceAccountToken }) => automountServiceAccountToken === false)
       .map(({ metadata }) => metadata.name);

@@ -19,7 +19,7 @@ describe('The page about settings', () => {
     assert.deepEqual(Object.fromEntries(ROWS.map(({ name, value }) => [name, value])), DEFAULTS);
   });
 
-  it('has defaults that the functions take, and that are their own where nothing is set', () => {
+  it('has defaults that the functions accept and use themselves when nothing is set', () => {
     const required = ['LLDAP_INSTANCE', 'LLDAP_URL', 'LLDAP_LDAP_URL', 'BROKER_URL'];
     const least = Object.fromEntries(required.map((name) => [name, DEFAULTS[name]]));
     assert.deepEqual(loadConfig(DEFAULTS), loadConfig(least));
@@ -38,7 +38,7 @@ describe('The page about settings', () => {
   for (const { name, values } of ROWS) {
     const [, from, to] = /^(\d+) to (\d+)/.exec(values) ?? [];
     if (from !== undefined && to !== undefined) {
-      it(`says from where to where ${name} goes`, () => {
+      it(`gives the range of ${name}`, () => {
         const around = [Number(from) - 1, Number(from), Number(to), Number(to) + 1];
         assert.deepEqual(
           around.map((value) => accepts(name, String(value))),
@@ -48,7 +48,7 @@ describe('The page about settings', () => {
     }
     const choices = [...values.matchAll(/`(\w+)`/g)].map(([, choice]) => choice ?? '');
     if (choices.length > 0) {
-      it(`names all that ${name} can be`, () => {
+      it(`names all values of ${name}`, () => {
         assert.deepEqual(
           [...choices, 'another'].map((choice) => accepts(name, choice)),
           [...choices.map(() => true), false],
@@ -59,7 +59,7 @@ describe('The page about settings', () => {
     }
   }
 
-  it('names the variables that the functions read besides', () => {
+  it('names the other variables that the functions read', () => {
     const inCode = [
       ...`${read('shared/service/config.ts')}${read('functions/call-startup/main.ts')}`.matchAll(
         /(?:optional|required|number|url|choice)\('([A-Z_]+)'|env\.([A-Z_]+)/g,

@@ -46,7 +46,7 @@ describe('The manifests run functions and Jobs', function () {
   const container = (spec: PodSpec) => spec.containers[0] ?? assert.fail('no container');
   const everyone = () => [...pods.values(), ...callers];
 
-  it('one Service per function, all from one image, each told by its argument', () => {
+  it('as one Service for each function, all from one image, chosen by the argument', () => {
     assert.deepEqual([...pods.keys()].sort(), FUNCTIONS);
     for (const each of FUNCTIONS) assert.deepEqual(container(pod(each)).args, [each]);
     assert.deepEqual(
@@ -65,7 +65,7 @@ describe('The manifests run functions and Jobs', function () {
     }
   });
 
-  it('without a limit of concurrency below what a function holds', () => {
+  it('without a concurrency limit below the requests that a function keeps open', () => {
     for (const { spec } of typed.services) {
       const target = Number(spec?.template?.metadata?.annotations?.['autoscaling.knative.dev/target']);
       assert.equal(spec?.template?.spec?.containerConcurrency, 0);
@@ -112,7 +112,7 @@ describe('The manifests run functions and Jobs', function () {
     }
   });
 
-  it('probed at their health paths', () => {
+  it('with probes at their health paths', () => {
     for (const { spec } of typed.services) {
       const [{ readinessProbe, livenessProbe, ports } = assert.fail()] = spec?.template?.spec?.containers ?? [];
       assert.deepEqual(ports, [{ containerPort: 8080 }]);
@@ -131,7 +131,7 @@ describe('The manifests run functions and Jobs', function () {
     for (const spec of everyone()) assert.deepEqual(container(spec).envFrom, [{ configMapRef: { name: NAME } }]);
   });
 
-  it("with lldap's account only where lldap is talked to", () => {
+  it("with lldap's account only in functions that call lldap", () => {
     for (const [each, spec] of pods) {
       const mounted = each !== 'requeue';
       assert.deepEqual(
@@ -148,7 +148,7 @@ describe('The manifests run functions and Jobs', function () {
     for (const caller of callers) assert.equal(caller.volumes, undefined);
   });
 
-  it('with addresses that are those of the Broker and of startup', () => {
+  it('with the addresses of the Broker and of startup', () => {
     assert.equal(
       typed.config.BROKER_URL,
       `http://broker-ingress.knative-eventing.svc.cluster.local/${NAME}/${typed.brokers[0]?.metadata?.name}`,
@@ -158,7 +158,7 @@ describe('The manifests run functions and Jobs', function () {
     }
   });
 
-  it('startup every five minutes, one run at a time, and once at installation; the search for drift is off', () => {
+  it('startup every five minutes, one run at a time, and once at installation; the drift search is off', () => {
     const cronJobs = typed.cronJobs.map(({ metadata, spec }) => [metadata.name, spec.schedule, spec.concurrencyPolicy, spec.suspend]);
     assert.deepEqual(cronJobs, [
       ['lldap-operator-drift', '17 3 * * *', 'Forbid', true],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
-import { traceHeaders, withTrace } from '../../../shared/telemetry/trace.ts';
+import { traceHeaders, traceIds, withTrace } from '../../../shared/telemetry/trace.ts';
+import { useTelemetry } from '../support/telemetry.ts';
 
 const FORM = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-00$/;
 const PARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
@@ -45,5 +46,28 @@ describe('shared/telemetry/trace', () => {
   it('what happens outside of a request has a trace each', () => {
     assert.match(traceHeaders().traceparent ?? '', FORM);
     assert.notEqual(traceHeaders().traceparent, traceHeaders().traceparent);
+  });
+
+  describe('a log line', () => {
+    const recorded = useTelemetry();
+    const ids = (headers: IncomingHttpHeaders) => withTrace(headers, async () => traceIds());
+
+    it('carries the ids of the trace of its request', async () => {
+      assert.deepEqual(await ids({ traceparent: PARENT }), { trace_id: 'a'.repeat(32), span_id: 'b'.repeat(16) });
+    });
+
+    it('carries the ids of the trace that its request started', async () => {
+      const { trace_id, span_id } = await ids({});
+      assert.match(`00-${trace_id}-${span_id}-00`, FORM);
+    });
+
+    it('carries no ids outside of a request', () => assert.deepEqual(traceIds(), {}));
+
+    it('carries the ids of the active span, which outgoing requests continue, too', async () => {
+      const headers = { traceparent: `00-${'a'.repeat(32)}-${'c'.repeat(16)}-01`, tracestate: 'vendor=2' };
+      recorded.headers = headers;
+      assert.deepEqual(await ids({ traceparent: PARENT }), { trace_id: 'a'.repeat(32), span_id: 'c'.repeat(16) });
+      assert.deepEqual(await within({ traceparent: PARENT }), headers);
+    });
   });
 });

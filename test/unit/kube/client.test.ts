@@ -3,6 +3,7 @@ import { FINALIZER } from '../../../shared/constants.ts';
 import { createKube } from '../../../shared/kube/client.ts';
 import type { Connection, KubeRequest } from '../../../shared/kube/connection.ts';
 import { KubeError, TOO_LARGE } from '../../../shared/kube/errors.ts';
+import type { KubernetesEvent } from '../../../shared/kube/objects.ts';
 import type { LldapUser } from '../../../shared/kube/resources.ts';
 import { user } from '../support/examples.ts';
 
@@ -100,6 +101,42 @@ describe('shared/kube/client', () => {
     assert.equal(await kube.secret('team', 'alice'), undefined);
   });
 
+  it('one object is read by its path', async () => {
+    const { kube, made } = bench({ read: 1 }, { read: 2 });
+    assert.deepEqual([await kube.get('LldapUser', 'team', 'alice'), await kube.secret('team', 'key')], [{ read: 1 }, { read: 2 }]);
+    assert.deepEqual(made, [
+      { method: 'GET', path: `${BASE}/namespaces/team/lldapusers/alice` },
+      { method: 'GET', path: '/api/v1/namespaces/team/secrets/key' },
+    ]);
+  });
+
+  it('Secrets are scanned in one namespace or in all, by their labels', async () => {
+    const page = { items: [{ metadata: { name: 'a' } }] };
+    const { kube, made } = bench(page, page);
+    const scan = (selection: Parameters<typeof kube.scanSecrets>[0]) => kube.scanSecrets(selection, ({ metadata }) => metadata.name);
+    assert.deepEqual(await scan({}), ['a']);
+    assert.deepEqual(await scan({ namespace: 'team', labels: { a: 'b' } }), ['a']);
+    assert.deepEqual(
+      made.map((request) => [request.path.split('?')[0], query(request)]),
+      [
+        ['/api/v1/secrets', { limit: '500' }],
+        ['/api/v1/namespaces/team/secrets', { limit: '500', labelSelector: 'a=b' }],
+      ],
+    );
+  });
+
+  it('is in the namespace of its connection, which it closes', async () => {
+    const closed: string[] = [];
+    const kube = createKube({
+      namespace: async () => 'lldap-operator',
+      request: async () => ({}),
+      close: () => void closed.push('closed'),
+    });
+    assert.equal(await kube.namespace(), 'lldap-operator');
+    kube.close();
+    assert.deepEqual(closed, ['closed']);
+  });
+
   describe('a list whose next page has expired', () => {
     const expired = () => new KubeError(410, 'the provided continue parameter is too old', 'Expired');
     const first = (name: string) => ({ items: users(name), metadata: { continue: 'next' } });
@@ -111,6 +148,16 @@ describe('shared/kube/client', () => {
         made.map(({ path }) => path.includes('continue=next')),
         [false, true, false, true],
       );
+    });
+
+    it('fails when its next page fails for another reason', async () => {
+      const { kube, made } = bench(first('a'), new KubeError(500, 'unforeseen'));
+      await assert.rejects(kube.list('LldapUser'), { status: 500 });
+      assert.equal(made.length, 2);
+    });
+
+    it('fails when its first page is said to have expired', async () => {
+      await assert.rejects(bench(expired()).kube.list('LldapUser'), { status: 410 });
     });
 
     it('is given up when it never comes to its end', async () => {
@@ -154,17 +201,24 @@ describe('shared/kube/client', () => {
     it('is not removed where it is not', async () => {
       const { kube, made } = bench();
       await kube.removeFinalizer(withFinalizers(others));
+      const { finalizers: _none, ...metadata } = user().metadata;
+      await kube.removeFinalizer({ ...user(), metadata });
       assert.deepEqual(made, []);
     });
 
+    const BRIEF: Record<number, string> = { 409: 'The API server answered 409', 422: 'The API server answered 409 Conflict' };
     for (const status of [409, 422]) {
       it(`tells by ${status} that the resource is not the one that was read`, async () => {
         const { kube } = bench(new KubeError(status, 'the test failed'));
         const error = await kube.removeFinalizer(user()).catch((e: unknown) => e);
         assert.ok(error instanceof KubeError);
-        assert.deepEqual([error.stale, error.gone, error.refused], [true, false, false]);
+        assert.deepEqual([error.stale, error.gone, error.refused, error.brief], [true, false, false, BRIEF[status]]);
       });
     }
+
+    it('that could not be written tells why', async () => {
+      await assert.rejects(bench(new KubeError(403, 'forbidden')).kube.removeFinalizer(user()), { status: 403, message: 'forbidden' });
+    });
   });
 
   it('a status is written whole, by one manager, over the version that was read', async () => {
@@ -186,6 +240,51 @@ describe('shared/kube/client', () => {
     ]);
   });
 
+  it('an object is created or changed whole, by one manager', async () => {
+    const { kube, made } = bench({ written: true });
+    const spec = { displayName: 'Crew' };
+    assert.deepEqual(await kube.apply('LldapGroup', 'team', 'crew', { a: 'b' }, spec), { written: true });
+    assert.deepEqual(made, [
+      {
+        method: 'PATCH',
+        path: `${BASE}/namespaces/team/lldapgroups/crew?fieldManager=lldap-operator&force=true`,
+        contentType: 'application/apply-patch+yaml',
+        body: {
+          apiVersion: 'lldap-operator.lukidoescode.com/v1alpha1',
+          kind: 'LldapGroup',
+          metadata: { name: 'crew', namespace: 'team', labels: { a: 'b' } },
+          spec,
+        },
+      },
+    ]);
+  });
+
+  it('a Secret is created with its labels and data', async () => {
+    const { kube, made } = bench({ made: true });
+    assert.deepEqual(await kube.createSecret('team', 'key', { a: 'b' }, { password: 'eA==' }), { made: true });
+    const metadata = { name: 'key', labels: { a: 'b' } };
+    assert.deepEqual(made, [
+      {
+        method: 'POST',
+        path: '/api/v1/namespaces/team/secrets',
+        body: { apiVersion: 'v1', kind: 'Secret', metadata, data: { password: 'eA==' }, type: 'Opaque' },
+      },
+    ]);
+  });
+
+  it('an Event is created in its namespace', async () => {
+    const { kube, made } = bench();
+    const event = { metadata: { name: 'alice.1', namespace: 'team' }, reason: 'Reconciled' } as KubernetesEvent;
+    await kube.createEvent(event);
+    assert.deepEqual(made, [
+      {
+        method: 'POST',
+        path: '/apis/events.k8s.io/v1/namespaces/team/events',
+        body: { apiVersion: 'events.k8s.io/v1', kind: 'Event', ...event },
+      },
+    ]);
+  });
+
   it('a Secret that is there already is not made again', async () => {
     const { kube } = bench(new KubeError(409, 'exists', 'AlreadyExists'), new KubeError(403, 'forbidden', 'Forbidden'));
     assert.equal(await kube.createSecret('ns', 'key', {}, {}), undefined);
@@ -193,6 +292,16 @@ describe('shared/kube/client', () => {
   });
 
   describe('an answer', () => {
+    it('that did not come is told as it is, any other by status and reason alone, since its message may hold values', () => {
+      assert.equal(new KubeError(0, 'no connection').brief, 'no connection');
+      assert.equal(new KubeError(403, 'hush').brief, 'The API server answered 403');
+      assert.equal(new KubeError(403, 'hush', 'Forbidden').brief, 'The API server answered 403 Forbidden');
+    });
+
+    it('410 means that a list has expired', () => {
+      assert.deepEqual([new KubeError(410, '').expired, new KubeError(404, '').expired], [true, false]);
+    });
+
     const answers: Record<number, [stale: boolean, gone: boolean, refused: boolean]> = {
       0: [false, false, false],
       400: [false, false, true],

@@ -50,6 +50,7 @@ describe('shared/engine/kube-events', () => {
     });
   });
 
+  const retry = (attempts: number): Retry => ({ attempts, category: 'NotReady', nextTime: '2026-03-01T12:00:05.000Z' });
   const was = (...conditions: ReturnType<typeof condition>[]): LldapUserStatus => ({ conditions });
   const cases: Record<string, [LldapUserStatus | undefined, ConditionDraft, told: string[]]> = {
     'tells of the first success': [undefined, GOOD, ['Normal Reconciled']],
@@ -57,6 +58,11 @@ describe('shared/engine/kube-events', () => {
     'tells when a failure is over': [was(condition('Ready', 'False', 'EmailTaken')), GOOD, ['Normal Reconciled']],
     'tells when the reason is another': [was(condition('Ready', 'False', 'LldapUnavailable')), BAD, ['Warning EmailTaken']],
     'does not warn of a suspension': [was(condition('Ready', 'True')), SUSPENDED, ['Normal Suspended']],
+    'is silent when a wait is over, and the same failure goes on': [
+      { conditions: [condition('Ready', 'False', 'EmailTaken')], retry: retry(1) },
+      BAD,
+      [],
+    ],
     'is silent while it stays well': [was(condition('Ready', 'True')), GOOD, []],
     'is silent while the same failure goes on, whatever its message': [was(condition('Ready', 'False', 'EmailTaken')), BAD, []],
   };
@@ -71,7 +77,6 @@ describe('shared/engine/kube-events', () => {
     });
   }
 
-  const retry = (attempts: number): Retry => ({ attempts, category: 'NotReady', nextTime: '2026-03-01T12:00:05.000Z' });
   const waits = { conditions: [condition('Ready', 'False', WAITS.reason)] };
   const waiting: Record<string, [LldapUserStatus | undefined, Retry, told: string[]]> = {
     'is silent while a resource waits for others for the first seconds, as all of a tree do that is applied at once': [
@@ -80,6 +85,8 @@ describe('shared/engine/kube-events', () => {
       [],
     ],
     'tells when it still waits at the second attempt': [{ ...waits, retry: retry(1) }, retry(2), ['Warning DependencyNotReady']],
+    'tells when it fails for the first time by then': [undefined, retry(2), ['Warning DependencyNotReady']],
+    'is silent at a later attempt that no status tells of': [waits, retry(2), []],
     'tells it once': [{ ...waits, retry: retry(2) }, retry(3), []],
     'tells it once, however often it is looked at before the next attempt': [{ ...waits, retry: retry(2) }, retry(2), []],
     'tells when it waits for something else by then': [
@@ -114,6 +121,24 @@ describe('shared/engine/kube-events', () => {
     assert.deepEqual(lines, []);
   });
 
+  const failures: Record<string, [error: Error, name: string | undefined, reason: string]> = {
+    'that exists already, though its name is new': [
+      new KubeError(409, 'exists', 'AlreadyExists'),
+      undefined,
+      'The API server answered 409 AlreadyExists',
+    ],
+    'that may not be created': [new KubeError(403, 'hush', 'Forbidden'), 'this-hour', 'The API server answered 403 Forbidden'],
+    'that fails unforeseen': [new TypeError('unforeseen'), 'this-hour', 'TypeError: unforeseen'],
+  };
+  for (const [what, [error, name, reason]] of Object.entries(failures)) {
+    it(`an Event ${what} is logged, with the reason`, async () => {
+      const { lines, io } = world(error);
+      await createEvent(io, about, { type: 'Warning', reason: 'StartupFailed', note: 'x', ...(name && { name }) });
+      const { time: _time, message: _message, ...line } = JSON.parse(lines.join(''));
+      assert.deepEqual(line, { level: 'warn', reason, namespace: 'lldap-operator', name: 'lldap-operator' });
+    });
+  }
+
   it('an Event may be about another kind', async () => {
     const { events, io } = world();
     await createEvent(io, about, { type: 'Warning', reason: 'StartupFailed', note: 'x', name: 'this-hour' });
@@ -137,6 +162,18 @@ describe('shared/engine/kube-events', () => {
       });
     }
   });
+
+  const eventNames: Record<string, [resource: string, event: RegExp]> = {
+    'begins with the resource’s': ['alice-in.team--x', /^alice-in\.team--x\.[0-9a-f]{16}$/],
+    'is valid wherever a long name of a resource is cut': [`${'a'.repeat(228)}--${'b'.repeat(23)}`, /^a{228}\.[0-9a-f]{16}$/],
+  };
+  for (const [what, [name, expected]] of Object.entries(eventNames)) {
+    it(`an Event’s name ${what}`, async () => {
+      const { events, io } = world();
+      await emitReadyEvent(io, user({ metadata: { name } }), GOOD);
+      assert.match(events[0]?.metadata.name ?? '', expected);
+    });
+  }
 
   it('an Event’s name fits whatever the resource’s', async () => {
     const { events, io } = world();

@@ -19,8 +19,10 @@ function bench(
   const asked: string[] = [];
   const connection = {
     namespace: async () => 'op',
-    request: async ({ body }: KubeRequest) => {
-      const { spec } = body as { spec: { token: string; audiences: string[] } };
+    request: async ({ body, ...request }: KubeRequest) => {
+      const { spec, ...object } = body as { spec: { token: string; audiences: string[] } };
+      assert.deepEqual(request, { method: 'POST', path: '/apis/authentication.k8s.io/v1/tokenreviews' });
+      assert.deepEqual(object, { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview' });
       assert.deepEqual(spec.audiences, [AUDIENCE]);
       asked.push(spec.token);
       return { status: await answer(spec.token) };
@@ -108,6 +110,7 @@ describe('shared/service/authentication', () => {
     'no token': 'Bearer ',
     'another scheme': 'Basic YWRtaW46YWRtaW4=',
     'two words': 'Bearer one two',
+    'another scheme before it': 'Basic Bearer one',
   };
   for (const [name, authorization] of Object.entries(nothing)) {
     it(`refuses ${name} without a call, and says what to send`, async () => {
@@ -126,6 +129,8 @@ describe('shared/service/authentication', () => {
     },
     'of a person': { authenticated: true, audiences: [AUDIENCE], user: { username: 'admin' } },
     'for another audience': { authenticated: true, audiences: ['them'], user: { username: CALLER } },
+    'of nobody': { authenticated: true, audiences: [AUDIENCE] },
+    'of somebody without a name': { authenticated: true, audiences: [AUDIENCE], user: {} },
     'from an API server that knows no audiences': { authenticated: true, user: { username: CALLER } },
   };
   for (const [name, status] of Object.entries(refused)) {

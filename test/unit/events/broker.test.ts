@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type Broker, createBroker } from '../../../shared/events/broker.ts';
 import { parseEvent } from '../../../shared/events/parse.ts';
 import { withTrace } from '../../../shared/telemetry/trace.ts';
+import { useTelemetry } from '../support/telemetry.ts';
 
 const DUE = '2026-03-01T12:00:00.000Z';
 const ALICE = { kind: 'LldapUser', namespace: 'team', name: 'alice' } as const;
@@ -18,6 +19,7 @@ interface Received {
 }
 
 describe('shared/events/broker', () => {
+  const recorded = useTelemetry();
   let server: Server;
   let broker: Broker;
   let received: Received[];
@@ -132,6 +134,18 @@ describe('shared/events/broker', () => {
     assert.deepEqual({ traceparent, tracestate, baggage }, trace);
   });
 
+  it('a span tells of the event and of the answer', async () => {
+    await broker.requeue(ALICE, DUE);
+    const attributes = {
+      'cloudevents.event_id': String(received[0]?.headers['ce-id']),
+      'cloudevents.event_source': '/lldap-operator/user',
+      'cloudevents.event_type': 'com.lukidoescode.lldap-operator.requeue',
+      'http.response.status_code': 202,
+    };
+    const name = 'CloudEvents Create com.lukidoescode.lldap-operator.requeue';
+    assert.deepEqual(recorded.spans, [{ name, kind: 'producer', attributes }]);
+  });
+
   it('an event that no request led to has a trace of its own', async () => {
     await broker.reconcile(ALICE);
     assert.match(String(received[0]?.headers.traceparent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/);
@@ -145,7 +159,7 @@ describe('shared/events/broker', () => {
     assert.equal(received.length, 105);
   });
 
-  for (const status of [200, 202, 204]) {
+  for (const status of [200, 202, 204, 299]) {
     it(`an answer ${status} means that the broker has the event`, async () => {
       answer = (response) => response.writeHead(status).end();
       await broker.reconcile(ALICE);

@@ -23,7 +23,7 @@ describe('shared/service/server, about', () => {
     });
 
     it('of failure is one short line', async () => {
-      const { port } = await answering({ status: 503, message: 'the status could\nnot be written' });
+      const { port } = await answering({ status: 503, message: 'the status could\n  not be written' });
       const reply = await send(port);
       assert.deepEqual(text(reply), [503, 'the status could not be written\n']);
       assert.equal(reply.headers['content-type'], 'text/plain; charset=utf-8');
@@ -31,7 +31,9 @@ describe('shared/service/server, about', () => {
 
     it('of representation is JSON, with success or failure', async () => {
       const ok = await answering({ status: 200, body: { result: 'reconciled' } });
-      assert.deepEqual(text(await send(ok.port)), [200, '{"result":"reconciled"}']);
+      const reply = await send(ok.port);
+      assert.deepEqual(text(reply), [200, '{"result":"reconciled"}']);
+      assert.deepEqual(Object.keys(reply.headers).sort(), ['connection', 'content-length', 'content-type', 'date', 'keep-alive']);
       const bad = await answering({ status: 503, message: 'no', body: { result: 'unwritten' } });
       assert.deepEqual(text(await send(bad.port)), [503, '{"result":"unwritten"}']);
     });

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { type IncomingMessage, request, Server } from 'node:http';
 import { connect } from 'node:net';
 import { type Answer, type EventContext, serve } from '../../../shared/service/server.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
-import { useServers } from '../support/servers.ts';
+import { EVENT, useServers } from '../support/servers.ts';
 
 describe('shared/service/server, at its ends:', () => {
   const { answering, send, start } = useServers();
@@ -67,6 +68,32 @@ describe('shared/service/server, at its ends:', () => {
       });
     }
 
+    it('answers what comes on a connection that is open already, and closes it', async () => {
+      const server = await answering({ status: 204 });
+      const silent = connect(server.port, '127.0.0.1');
+      const gone = once(silent, 'close');
+      let answer = '';
+      silent.on('data', (chunk) => {
+        answer += chunk;
+      });
+      // Answered after the silent connection was accepted.
+      await send(server.port, { method: 'GET', path: '/health/readiness' });
+      server.stop();
+      silent.write('GET /health/readiness HTTP/1.1\r\nHost: a\r\n\r\n');
+      await gone;
+      assert.match(answer, /^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is);
+      await server.closed;
+    });
+
+    it('ends although an answer is on its way that nobody reads', async () => {
+      const server = await answering({ status: 200, body: 'x'.repeat(20_000_000) });
+      const sent = request({ host: '127.0.0.1', port: server.port, method: 'POST', headers: EVENT }).end();
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      response.on('error', () => {});
+      server.stop();
+      await server.closed;
+    });
+
     it('may be told twice', async () => {
       const server = await answering({ status: 204 });
       server.stop();
@@ -82,4 +109,26 @@ describe('shared/service/server, at its ends:', () => {
       message: `PORT is ${port}, which another process uses: give a port that is free.`,
     });
   });
+
+  const failures: Record<string, [code: string, name: string, message: string]> = {
+    'that it may not open, and says which it may': [
+      'EACCES',
+      'ConfigError',
+      'PORT is 80, which this user may not open: give one above 1023.',
+    ],
+    'that fails for another reason, and says which': ['EMFILE', 'Error', 'listen EMFILE'],
+  };
+  for (const [what, [code, name, message]] of Object.entries(failures)) {
+    it(`does not start on a port ${what}`, async () => {
+      Server.prototype.listen = function listen(this: Server) {
+        process.nextTick(() => this.emit('error', Object.assign(new Error(`listen ${code}`), { code })));
+        return this;
+      };
+      try {
+        await assert.rejects(serve({ port: 80, log: createLog('error', () => {}), routes: {} }), { name, message });
+      } finally {
+        Reflect.deleteProperty(Server.prototype, 'listen');
+      }
+    });
+  }
 });

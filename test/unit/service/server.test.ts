@@ -102,7 +102,8 @@ describe('shared/service/server', () => {
     for (const [name, sent] of Object.entries(others)) {
       it(`${name} is not found`, async () => {
         const { port } = await start(async () => assert.fail('asked'));
-        assert.deepEqual(text(await send(port, sent)), [404, 'not found']);
+        const reply = await send(port, sent);
+        assert.deepEqual([...text(reply), reply.headers['content-type']], [404, 'not found', 'text/plain; charset=utf-8']);
       });
     }
 
@@ -134,7 +135,7 @@ describe('shared/service/server', () => {
         const { port } = await refusing(401);
         const reply = await send(port, { path, headers: { ...EVENT, authorization: 'Bearer hush' }, body: 'x'.repeat(3_000_000) });
         assert.deepEqual(text(reply), [401, 'Send a token.\n']);
-        assert.equal(reply.headers['www-authenticate'], 'Bearer');
+        assert.deepEqual([reply.headers['www-authenticate'], reply.headers['content-type']], ['Bearer', 'text/plain; charset=utf-8']);
         assert.match(log(), /"level":"warn","message":"refused a request","path":"[^"]*","status":401,"reason":"Send a token\."/);
         assert.doesNotMatch(log(), /hush/);
       });

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { rm, writeFile } from 'node:fs/promises';
+import { Agent, createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, Socket, type Server as TcpServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { createHttp, type Http, HttpError, type HttpOptions } from '../../../shared/platform/http.ts';
+import { createHttp, type Http, HttpError, type HttpErrorCode, type HttpOptions, parseJson } from '../../../shared/platform/http.ts';
 import { selfSigned } from '../../local/lldap/certificate.ts';
 
 describe('shared/platform/http', () => {
@@ -27,7 +30,7 @@ describe('shared/platform/http', () => {
   const serve = async (listener: RequestListener) => `http://127.0.0.1:${await listen(createServer({ keepAliveTimeout: 0 }, listener))}`;
   const certificate = selfSigned();
   const serveSecurely = async () => {
-    const server = createSecureServer(certificate, (request, response) => {
+    const server = createSecureServer({ ...certificate, keepAliveTimeout: 0 }, (request, response) => {
       if (request.url === '/first') response.end();
       else request.socket.destroy();
     });
@@ -61,10 +64,88 @@ describe('shared/platform/http', () => {
       });
     });
     const http = client({ baseURL });
-    const answer = await http.request({ method: 'PATCH', url: '/x', body: '{"é":1}', headers: { 'Content-Type': 'application/json' } });
+    const headers = { 'Content-Type': 'application/json' };
+    const answer = await http.request({ method: 'PATCH', url: '/x', body: '{"é":1}', headers });
     assert.deepEqual([answer.status, answer.headers['x-reply'], answer.text], [503, 'yes', '{"a": 1}']);
+    await http.request({ method: 'POST', url: '/x', body: ' no JSON ', headers });
     assert.equal((await http.request({ method: 'GET', url: '/moved' })).status, 302);
-    assert.deepEqual(seen, ['PATCH /x application/json {"é":1}', 'GET /moved undefined ']);
+    assert.deepEqual(seen, ['PATCH /x application/json {"é":1}', 'POST /x application/json  no JSON ', 'GET /moved undefined ']);
+  });
+
+  it('says who asks', async () => {
+    const baseURL = await serve((request, response) => response.end(request.headers['user-agent']));
+    assert.equal((await client({ baseURL }).request({ method: 'GET', url: '/' })).text, 'lldap-knative-operator');
+  });
+
+  describe('with a file that holds a token', () => {
+    const tokenFile = join(tmpdir(), `token-${process.pid}`);
+    afterEach(() => rm(tokenFile, { force: true }));
+
+    it('sends the token that is in the file at that time, since it is renewed', async () => {
+      const baseURL = await serve((request, response) => response.end(request.headers.authorization));
+      const http = client({ baseURL, tokenFile });
+      for (const token of ['first', 'second']) {
+        await writeFile(tokenFile, `${token}\n`);
+        assert.equal((await http.request({ method: 'GET', url: '/' })).text, `Bearer ${token}`);
+      }
+    });
+
+    it('says which file cannot be read, and asks nothing', async () => {
+      const baseURL = await serve(() => assert.fail('asked'));
+      const error = await failure(client({ baseURL, tokenFile }).request({ method: 'GET', url: '/' }));
+      assert.deepEqual([error.code, error.message], ['other', `the token in ${tokenFile} cannot be read (ENOENT)`]);
+    });
+  });
+
+  it('sends no token of its own without such a file', async () => {
+    const baseURL = await serve((request, response) => response.end(request.headers.authorization ?? 'none'));
+    assert.equal((await client({ baseURL }).request({ method: 'GET', url: '/' })).text, 'none');
+  });
+
+  it('closes its connections when it is closed, with and without TLS', async () => {
+    const plain = await serve((_, response) => response.end());
+    for (const baseURL of [plain, await serveSecurely()]) {
+      const http = client({ baseURL, ca: certificate.cert, keepAliveMs: 60_000 });
+      const gone = new Promise((resolve) => {
+        servers.at(baseURL === plain ? 0 : 1)?.once('connection', (socket: Socket) => socket.once('close', resolve));
+      });
+      await http.request({ method: 'GET', url: '/first' });
+      http.close();
+      await gone;
+    }
+  });
+
+  describe('says of a connection', () => {
+    const { createConnection } = Agent.prototype as unknown as { createConnection: unknown };
+    afterEach(() => void Object.assign(Agent.prototype, { createConnection }));
+    const failWith = (code: unknown) => {
+      const fail = () => new Socket().destroy(Object.assign(new Error('hush'), code === undefined ? {} : { code }));
+      Object.assign(Agent.prototype, { createConnection: fail });
+    };
+
+    type Failure = [code: unknown, means: HttpErrorCode, message: string];
+    const each = (means: HttpErrorCode, codes: string[], message: string) =>
+      codes.map((code): Failure => [code, means, message.replace('CODE', code)]);
+    const failures: Failure[] = [
+      ...each(
+        'refused',
+        ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL'],
+        'no connection (CODE)',
+      ),
+      ...each('reset', ['ECONNRESET', 'EPIPE'], 'the connection was lost before the answer was complete'),
+      ...each('tls', ['EPROTO', 'ERR_SSL_WRONG_VERSION_NUMBER', 'CERT_HAS_EXPIRED'], 'the TLS handshake failed (CODE)'),
+      ['ETIMEDOUT', 'timeout', 'the connection timed out'],
+      ['EMFILE', 'other', 'the request failed (EMFILE)'],
+      [5, 'other', 'the request failed'],
+      [undefined, 'other', 'the request failed'],
+    ];
+    for (const [code, means, message] of failures) {
+      it(`that fails by ${code}: ${means}`, async () => {
+        failWith(code);
+        const error = await failure(client({}).request({ method: 'GET', url: 'http://127.0.0.1:1/' }));
+        assert.deepEqual([error.code, error.message], [means, message]);
+      });
+    }
   });
 
   it('uses no proxy from the environment', async () => {
@@ -146,7 +227,7 @@ describe('shared/platform/http', () => {
     for (const url of ['/never', '/trickle']) {
       await connected(http);
       const error = await failure(http.request({ method: 'POST', url, body: 'x' }));
-      assert.equal(error.code, 'timeout');
+      assert.deepEqual([error.code, error.message], ['timeout', 'no answer within 100 ms']);
     }
   });
 
@@ -237,5 +318,10 @@ describe('shared/platform/http', () => {
     );
     assert.doesNotMatch(`${inspect(error, { depth: 10, showHidden: true })} ${JSON.stringify(error)} ${error.stack}`, /hush/);
     assert.equal(error.cause, undefined);
+  });
+
+  it('reads JSON, and nothing else', () => {
+    assert.deepEqual(parseJson('{"a":[1]}'), { a: [1] });
+    for (const text of ['', '{', '<html>']) assert.equal(parseJson(text), undefined);
   });
 });

@@ -5,8 +5,10 @@ import { LldapError } from '../../../shared/lldap/api.ts';
 import { createLldapPasswords, type LldapPasswordsOptions } from '../../../shared/lldap/passwords.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { type LocalLldap, startLldap } from '../../local/lldap/start.ts';
+import { useTelemetry } from '../support/telemetry.ts';
 
 describe('passwords over LDAP', () => {
+  const recorded = useTelemetry();
   let lldap: LocalLldap;
   let log: string[];
   const closing: (() => Promise<void>)[] = [];
@@ -65,6 +67,57 @@ describe('passwords over LDAP', () => {
   it('need no question for the base DN when it is given', async () => {
     await connect({ baseDn: ' DC=Example,DC=com ' }).set('alice', 'alice-password');
     assert.deepEqual(await asked(), ['bind admin', 'passwordModify alice']);
+  });
+
+  it('say that the base DN must be given if lldap names none', async () => {
+    const nameless = await startLldap({ passwordCost: 'cheap', baseDn: '' });
+    try {
+      const { kind, message } = await failure(connect({ url: nameless.ldapUrl }).verify('alice', 'alice-password'));
+      assert.deepEqual([kind, message], ['unavailable', "lldap's LDAP port names no base DN: give it as a setting"]);
+    } finally {
+      await nameless.close();
+    }
+  });
+
+  it('are counted and traced by what is done, with its outcome', async () => {
+    const passwords = connect();
+    await lldap.setPassword('alice', 'alice-password');
+    await passwords.set('bob', 'bob-password');
+    await passwords.verify('alice', 'wrong');
+    await failure(passwords.set('nobody', 'some password'));
+    const calls = [
+      ['ldap discover', 'ok'],
+      ['ldap bind', 'ok'],
+      ['ldap set', 'ok'],
+      ['ldap verify', 'unauthenticated'],
+      ['ldap set', 'notFound'],
+    ];
+    assert.deepEqual(
+      recorded.counts,
+      calls.map(([operation, outcome]) => ['lldap_operator.lldap.calls', { operation, outcome }]),
+    );
+    assert.deepEqual(
+      recorded.spans,
+      calls.map(([name]) => ({ name, kind: 'client', attributes: { 'peer.service': 'lldap' } })),
+    );
+  });
+
+  it('leave no connection open after a verification, a check or a bind that failed', async () => {
+    const passwords = connect({ baseDn: 'dc=example,dc=com' });
+    await passwords.verify('alice', 'wrong');
+    await passwords.check();
+    await failure(connect({ credentials: async () => ({ username: 'admin', password: 'wrong' }) }).check());
+    for (let i = 0; i < 3000 && (await lldap.connections()).ldap > 0; i++) await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.equal((await lldap.connections()).ldap, 0);
+  });
+
+  it('log who got one, and no word of it', async () => {
+    await connect().set('alice', 'alice-password');
+    const logged = log.map((line) => JSON.parse(line)).map(({ level, user }) => [level, user]);
+    assert.deepEqual(logged, [
+      ['debug', undefined],
+      ['debug', 'alice'],
+    ]);
   });
 
   it('share the connection between many at once', async () => {
@@ -146,6 +199,7 @@ describe('passwords over LDAP', () => {
     await lldap.fault({ kind: 'hang' });
     const errors = await Promise.all(Array.from({ length: 30 }, () => failure(passwords.verify('alice', 'x'))));
     assert.ok(errors.every(({ kind }) => kind === 'unavailable'));
+    assert.ok(errors.some(({ message }) => message === "lldap's LDAP port is too slow for the passwords that wait"));
     assert.ok((await lldap.sockets()).ldap <= 4);
   });
 
@@ -163,8 +217,14 @@ describe('passwords over LDAP', () => {
   it('cannot be set for who is not there, for names that LDAP cannot carry, or longer than lldap takes', async () => {
     const passwords = connect();
     assert.equal((await failure(passwords.set('nobody', 'some password'))).kind, 'notFound');
-    for (const id of ['a,b', 'a=b', 'a\\b']) assert.equal((await failure(passwords.set(id, 'some password'))).kind, 'refused');
-    assert.equal((await failure(passwords.set('alice', 'a'.repeat(32_001)))).kind, 'refused');
+    const refusal = async (promise: Promise<unknown>) => {
+      const { kind, message } = await failure(promise);
+      assert.equal(kind, 'refused');
+      return message;
+    };
+    const named = "lldap's LDAP port cannot be asked about a user id with a comma, = or \\";
+    for (const id of ['a,b', 'a=b', 'a\\b']) assert.equal(await refusal(passwords.set(id, 'some password')), named);
+    assert.equal(await refusal(passwords.set('alice', 'a'.repeat(32_001))), 'the password is longer than 32000 bytes');
     await passwords.set('alice', 'a'.repeat(32_000));
   });
 

@@ -35,7 +35,7 @@ describe('Attributes', () => {
   });
 
   for (const kind of ['LldapUser', 'LldapGroup'] as const) {
-    it(`of every type are written by the ${kind} as they are, and are settled however lldap spells them`, async () => {
+    it(`of every type are written by the ${kind} as they are, and cause no second write however lldap spells them`, async () => {
       const name = `all-${kind.toLowerCase()}`;
       const report = await make(kind, name, [
         { name: 'STRING', value: ['  Grüße \n'] },
@@ -194,7 +194,7 @@ describe('Attributes', () => {
       h.posted.reconcile.map(({ target }) => target.name),
       ['waits'],
     );
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapUser', 'waits')).status, 'True');
     assert.deepEqual(await stored('LldapUser', 'waits'), { later: ['x'] });
   });
@@ -320,7 +320,7 @@ describe('Attributes', () => {
     assert.match(held.message ?? '', /leaving is being deleted, .*another LldapAttributeSchema/);
     await h.create('LldapAttributeSchema', 'staying', spec);
     await h.reconcile('LldapAttributeSchema', 'staying');
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapUser', 'leaving')).status, 'True');
     assert.equal((await h.reconcile('LldapAttributeSchema', 'leaving')).result, 'deleted');
     assert.deepEqual(await stored('LldapUser', 'leaving'), { leaving: ['two'] });

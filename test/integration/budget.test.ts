@@ -30,21 +30,21 @@ describe('What a reconcile costs', () => {
   });
 
   it('a new group, definition and membership take at most 3 writes of the API server and one mutation each', async () => {
-    const settle = async (kind: 'LldapGroup' | 'LldapAttributeSchema' | 'LldapMembership', name: string, object: unknown) => {
+    const costOfNew = async (kind: 'LldapGroup' | 'LldapAttributeSchema' | 'LldapMembership', name: string, object: unknown) => {
       const cost = await h.cost(() => h.reconcile(kind, name, { object }));
       assert.equal((await h.ready(kind, name)).status, 'True');
       assert.ok(cost.kubeWrites.length <= 3, JSON.stringify(cost.kubeWrites));
       return cost;
     };
-    const group = await settle('LldapGroup', 'team', await h.create('LldapGroup', 'team', { displayName: 'Team' }));
+    const group = await costOfNew('LldapGroup', 'team', await h.create('LldapGroup', 'team', { displayName: 'Team' }));
     assert.deepEqual([group.lldapReads, group.mutations], [[], ['createGroupWithDetails Team']]);
-    const schema = await settle(
+    const schema = await costOfNew(
       'LldapAttributeSchema',
       'badge',
       await h.create('LldapAttributeSchema', 'badge', { attributeName: 'badge', attributeType: 'String', target: 'User' }),
     );
     assert.deepEqual([schema.lldapReads, schema.mutations], [['schema'], ['addUserAttribute badge']]);
-    const joins = await settle(
+    const joins = await costOfNew(
       'LldapMembership',
       'joins',
       await h.create('LldapMembership', 'joins', { userName: 'warm', groupName: 'team' }),

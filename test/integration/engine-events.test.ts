@@ -21,7 +21,7 @@ function holdUp(h: Harness, name: string) {
 describe('Events', () => {
   const h = useHarness({ MAX_CONCURRENT_RECONCILES: '2' });
   const plain = (username: string) => ({ username, email: `${username}@example.com`, passwordPolicy: 'Ignore' as const });
-  const settled = async (name: string) => {
+  const steady = async (name: string) => {
     await h.create('LldapUser', name, plain(name));
     await h.reconcile('LldapUser', name);
   };
@@ -35,7 +35,7 @@ describe('Events', () => {
   });
 
   it('an event of an own write that carries an unhandled token is no event of an own write', async () => {
-    await settled('asks');
+    await steady('asks');
     const object = await h.edit('LldapUser', 'asks', { metadata: { annotations: { [REQUESTED_AT]: 'now' } } });
     assert.equal((await h.reconcile('LldapUser', 'asks', { object })).result, 'reconciled');
     assert.equal((await h.get('LldapUser', 'asks')).status?.lastHandledReconcileAt, 'now');
@@ -113,7 +113,7 @@ describe('Events', () => {
   });
 
   it('a full reconcile that came while a reconcile was at work is full', async () => {
-    await settled('drifts');
+    await steady('drifts');
     const held = holdUp(h, 'drifts');
     const first = h.reconcile('LldapUser', 'drifts', {});
     await held.come;
@@ -125,7 +125,7 @@ describe('Events', () => {
   });
 
   it('what was asked of a reconcile that could not write its status is asked of the next', async () => {
-    await settled('forgets');
+    await steady('forgets');
     await h.lldap.edit('mutation { updateUser(user: {id: "forgets", email: "gone@example.com"}) { ok } }');
     h.interfere = async () => {
       throw new KubeError(0, 'the API server is away');
@@ -155,7 +155,7 @@ describe('Events', () => {
   });
 
   it('the event of a deletion and a late one of an older version bring nothing back', async () => {
-    await settled('ended');
+    await steady('ended');
     const target = { kind: 'LldapUser', namespace: h.namespace, name: 'ended' } as const;
     const old = await h.get('LldapUser', 'ended');
     await h.remove('LldapUser', 'ended');

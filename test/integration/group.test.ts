@@ -77,7 +77,7 @@ describe('LldapGroup', () => {
     const [a, b] = [await made('hand-a'), await made('hand-b')];
     assert.equal((await rename('hand-a', 'hand-b')).reason, 'NameTaken');
     await rename('hand-b', 'hand-new');
-    await h.settle();
+    await h.deliverEvents();
     await h.nextRetry();
     assert.deepEqual([(await called('hand-b'))?.id, (await called('hand-new'))?.id], [a.status?.groupId, b.status?.groupId]);
     for (const name of ['hand-a', 'hand-b']) assert.equal((await h.ready('LldapGroup', name)).status, 'True');
@@ -92,7 +92,7 @@ describe('LldapGroup', () => {
       h.posted.reconcile.map(({ target }) => target.name),
       ['awaits'],
     );
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapGroup', 'awaits')).status, 'True');
   });
 
@@ -108,7 +108,7 @@ describe('LldapGroup', () => {
       assert.ok(report.message?.includes(`${h.namespace}/${other}`), report.message);
     }
     await rename('swap-a', 'swap-third');
-    await h.settle();
+    await h.deliverEvents();
     await rename('swap-a', 'swap-b');
     for (const name of ['swap-a', 'swap-b']) assert.equal((await h.ready('LldapGroup', name)).status, 'True');
   });

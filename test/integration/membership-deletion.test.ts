@@ -62,7 +62,7 @@ describe('Deletion of an LldapMembership', () => {
     const { status } = await h.get('LldapMembership', 'followed');
     await m.rename('followed-1', 'followed before');
     await m.group('followed-2', 'followed');
-    await h.settle();
+    await h.deliverEvents();
     await h.editStatus('LldapMembership', 'followed', { joined: status?.joined });
     await m.remove('LldapMembership', 'followed');
     assert.deepEqual(await m.groupsOf('followed'), []);
@@ -122,7 +122,7 @@ describe('Deletion of an LldapMembership', () => {
     await h.lldap.forget();
     await h.reconcile('LldapMembership', 'late-1', {});
     h.interfere = async () => {};
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual(await m.groupsOf('late'), ['late']);
   });
 });

@@ -35,7 +35,7 @@ describe('Memberships whose names mean something else', () => {
     await m.member('follows', 'follows', 'the name');
     await m.rename('follows-1', 'another name');
     await m.group('follows-2', 'the name');
-    await h.settle();
+    await h.deliverEvents();
     const { status } = await h.get('LldapGroup', 'follows-2');
     assert.equal((await h.get('LldapMembership', 'follows')).status?.joined?.groupId, status?.groupId);
     const members = (await h.lldap.groups()).filter((g) => g.members.includes('follows')).map((g) => g.id);
@@ -59,10 +59,10 @@ describe('Memberships whose names mean something else', () => {
     await m.group('phoenix');
     await m.member('phoenix', 'phoenix', 'phoenix');
     await m.remove('LldapUser', 'phoenix');
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'phoenix')).reason, 'DependencyNotReady');
     await m.user('phoenix');
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'phoenix')).status, 'True');
     assert.deepEqual(await m.groupsOf('phoenix'), ['phoenix']);
   });
@@ -73,11 +73,11 @@ describe('Memberships whose names mean something else', () => {
     await m.member('lost', 'lost', 'lost');
     await m.byHand('deleteUser(userId: "lost") { ok }');
     await h.reconcile('LldapUser', 'lost');
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual(await m.groupsOf('lost'), ['lost']);
     await m.byHand(`deleteGroup(groupId: ${(await h.get('LldapGroup', 'lost')).status?.groupId}) { ok }`);
     await h.reconcile('LldapGroup', 'lost');
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual(await m.groupsOf('lost'), ['lost']);
   });
 
@@ -102,7 +102,7 @@ describe('Memberships whose names mean something else', () => {
     assert.equal((await h.reconcile('LldapMembership', 'by-hand')).reason, 'DependencyNotReady');
     assert.deepEqual(await m.groupsOf('by-hand'), ['astray']);
     await h.reconcile('LldapGroup', 'by-hand');
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'by-hand')).status, 'True');
     assert.deepEqual(await m.groupsOf('by-hand'), ['by-hand']);
   });
@@ -110,7 +110,7 @@ describe('Memberships whose names mean something else', () => {
   describe('is looked at once, and then left alone by every sweep,', () => {
     const sweeps = async (name: string) => {
       await h.startup();
-      await h.settle();
+      await h.deliverEvents();
       await h.startup();
       return h.posted.reconcile.some(({ target }) => target.kind === 'LldapMembership' && target.name === name);
     };

@@ -41,7 +41,7 @@ describe('LldapMembership', () => {
       ['LldapAttributeSchema', 'tree'],
     ] as const)
       await h.reconcile(kind, name, {});
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'tree')).status, 'True');
     assert.deepEqual(await m.groupsOf('tree-user'), ['Tree-Group']);
     assert.equal((await h.get('LldapMembership', 'tree')).status?.retry, undefined);
@@ -70,7 +70,7 @@ describe('LldapMembership', () => {
     assert.deepEqual(await m.groupsOf('unready-user'), []);
     await h.secret('not-yet', { password: 'here it is now' });
     await h.secretEvent('not-yet');
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual(await m.groupsOf('unready-user'), ['unready-group']);
   });
 
@@ -171,17 +171,17 @@ describe('LldapMembership', () => {
   });
 
   it('a steady membership is looked at through the resources alone, and follows what they record', async () => {
-    await m.user('settled');
-    await m.group('settled');
-    await m.member('settled', 'settled', 'settled');
-    const cost = await h.cost(async () => assert.equal((await h.reconcile('LldapMembership', 'settled', {})).result, 'unchanged'));
+    await m.user('steady');
+    await m.group('steady');
+    await m.member('steady', 'steady', 'steady');
+    const cost = await h.cost(async () => assert.equal((await h.reconcile('LldapMembership', 'steady', {})).result, 'unchanged'));
     assert.deepEqual([cost.kubeWrites, cost.lldapReads, cost.mutations], [[], [], []]);
     assert.ok(cost.kubeReads.length <= 4, JSON.stringify(cost.kubeReads));
-    await m.byHand(`deleteGroup(groupId: ${(await h.get('LldapGroup', 'settled')).status?.groupId}) { ok }`);
-    await h.reconcile('LldapGroup', 'settled');
+    await m.byHand(`deleteGroup(groupId: ${(await h.get('LldapGroup', 'steady')).status?.groupId}) { ok }`);
+    await h.reconcile('LldapGroup', 'steady');
     h.posted.reconcile = [];
     // The event was lost, and a hint of any kind does as well.
-    await h.reconcile('LldapMembership', 'settled', {});
-    assert.deepEqual(await m.groupsOf('settled'), ['settled']);
+    await h.reconcile('LldapMembership', 'steady', {});
+    assert.deepEqual(await m.groupsOf('steady'), ['steady']);
   });
 });

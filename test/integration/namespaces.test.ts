@@ -17,7 +17,7 @@ describe('An installation that serves its own namespace only', () => {
       cost.kubeReads.filter(({ path }) => !path.includes(`/namespaces/${h.operatorNamespace}/`)).map(({ path }) => path),
       [],
     );
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapGroup', 'own', h.operatorNamespace)).status, 'True');
   });
 

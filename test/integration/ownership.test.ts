@@ -100,7 +100,7 @@ describe('Ownership', () => {
         // Before the owner's finalizer goes, so that a crash repeats it, and when the owner is gone.
         [`${other}/second`, `${other}/second`],
       );
-      await h.settle();
+      await h.deliverEvents();
       assert.equal((await h.ready(kind, 'second', other)).status, 'True');
       const after = await seen(kind, name('double'));
       assert.notEqual(after?.uuid, before?.uuid);
@@ -246,7 +246,7 @@ describe('Ownership', () => {
     assert.equal((await h.reconcile('LldapUser', 'giver')).result, 'deleted');
     await h.create('LldapMembership', 'handed-in-hands', { userName: 'handed', groupName: 'hands' });
     assert.equal((await h.reconcile('LldapMembership', 'handed-in-hands')).ready, true);
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapUser', 'taker')).status, 'True');
     assert.match((await markOf('LldapUser', 'handed')) ?? '', /\/taker;/);
     await h.edit('LldapUser', 'giver', { metadata: { finalizers: null } });
@@ -258,7 +258,7 @@ describe('Ownership', () => {
     await h.edit('LldapGroup', 'mover', { spec: { displayName: 'elsewhere' } });
     assert.equal((await make('LldapGroup', 'taker', 'position')).reason, 'Conflict');
     await h.reconcile('LldapGroup', 'mover', {});
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await seen('LldapGroup', 'elsewhere'))?.id, before?.id);
     assert.notEqual((await seen('LldapGroup', 'position'))?.id, before?.id);
     for (const name of ['mover', 'taker']) assert.equal((await h.ready('LldapGroup', name)).status, 'True');

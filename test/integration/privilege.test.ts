@@ -71,7 +71,7 @@ describe('Privilege', () => {
   it('a tenant who creates the awaited user is not joined, and the membership says what to do', async () => {
     assert.equal((await member('awaited', h.operatorNamespace, 'awaited', 'lldap_admin')).reason, 'DependencyNotReady');
     await user('awaited', h.namespace);
-    await h.settle();
+    await h.deliverEvents();
     const ready = await h.ready('LldapMembership', 'awaited', h.operatorNamespace);
     assert.equal(ready.reason, 'UserNotPrivileged');
     assert.match(ready.message, /lldap_admin, .*awaited.*passwordPolicy: Ignore/);
@@ -99,7 +99,7 @@ describe('Privilege', () => {
     await byHand('createUser(user: {id: "veteran", email: "veteran@example.com"}) { id }');
     assert.equal((await member('veteran', h.operatorNamespace, 'veteran', 'lldap_admin')).reason, 'UserNotPrivileged');
     await user('veteran', h.operatorNamespace);
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'veteran', h.operatorNamespace)).status, 'True');
     assert.deepEqual(await groupsOf('veteran'), ['lldap_admin']);
   });
@@ -180,7 +180,7 @@ describe('Privilege', () => {
     assert.equal(report.reason, 'DependencyNotReady');
     assert.match(report.message ?? '', /virtual group .*lldap_strict_readonly.*startup/);
     await h.startup();
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual(await groupsOf('patient'), ['lldap_strict_readonly']);
   });
 });

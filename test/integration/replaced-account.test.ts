@@ -78,7 +78,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
     await h.restart();
     h.posted.reconcile = [];
     await h.startup();
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual((await seen('died')).groups, []);
     assert.equal((await h.ready('LldapMembership', 'died', h.operatorNamespace)).reason, 'UserNotPrivileged');
   });
@@ -136,7 +136,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
     assert.equal(report.ready, false);
     assert.equal(await h.lldap.check('rotated', 'the second of ours'), false);
     assert.deepEqual(asked(), [`LldapUser ${other}/rotated`]);
-    await h.settle();
+    await h.deliverEvents();
     assert.equal(await h.lldap.check('rotated', 'the password of theirs'), true);
     assert.equal((await h.reconcile('LldapUser', 'rotated')).reason, 'Conflict');
     assert.equal((await h.ready('LldapUser', 'rotated', other)).status, 'True');
@@ -161,7 +161,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
     const { uuid } = await seen('edited');
     await h.editStatus('LldapUser', 'edited', { uuid, origin: 'created' }, other);
     assert.deepEqual(asked(), [`LldapUser ${other}/edited`]);
-    await h.settle();
+    await h.deliverEvents();
     const { email, attributes } = await seen('edited');
     assert.deepEqual([email, attributes.first_name], [`edited@${other}.example.com`, undefined]);
     assert.deepEqual(attributes['k8s-owner'], [await h.updatedMark('LldapUser', 'edited', 'created', other)]);
@@ -197,7 +197,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
     await h.restart();
     for (const mode of ['sweep', 'full', 'sweep'] as const) {
       await h.startup(mode);
-      await h.settle();
+      await h.deliverEvents();
     }
   };
 
@@ -341,7 +341,7 @@ describe('An account that is replaced while a resource is reconciled', () => {
       report.message ?? '',
       /lldap no longer has the object of the LldapUser .*\/lost\. The operator has asked that resource to create it again\./,
     );
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'lost')).status, 'True');
   });
 });

@@ -40,7 +40,7 @@ describe('After lldap was restored from an older backup', () => {
     await h.remove('LldapGroup', 'deleted');
     await h.reconcile('LldapGroup', 'deleted', {});
     await h.startup('full');
-    await h.settle();
+    await h.deliverEvents();
 
     const after = await groups();
     for (const id of [kept, renamed, deleted]) assert.deepEqual(after.get(id), strangers.get(id));
@@ -65,7 +65,7 @@ describe('After lldap was restored from an older backup', () => {
     await h.lldap.restore(backup);
     const { posted, resources } = await h.startup('full');
     assert.equal(posted.full + posted.lost + posted.stalled + posted.rotated, resources - 3, 'all but the virtual groups');
-    await h.settle();
+    await h.deliverEvents();
     const pilot = (await h.lldap.users()).find(({ id }) => id === 'pilot');
     assert.deepEqual([pilot?.groups, pilot?.attributes.seat], [['crew'], ['1']]);
     assert.equal(await h.lldap.check('pilot', 'password of pilot'), true);
@@ -78,7 +78,7 @@ describe('After lldap was restored from an older backup', () => {
       assert.equal((await h.ready(kind, name)).status, 'True');
     const cost = await h.cost(async () => {
       await h.startup('full');
-      await h.settle();
+      await h.deliverEvents();
     });
     assert.deepEqual([cost.mutations, cost.passwords, cost.kubeWrites], [[], [], []]);
   });
@@ -93,7 +93,7 @@ describe('After lldap was restored from an older backup', () => {
     await h.reconcile('LldapUser', 'former');
     await h.lldap.restore(newer);
     await h.startup('full');
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await groups()).get(id)?.displayName, 'latter');
     assert.equal(await h.lldap.check('former', 'a newer password'), true);
   });
@@ -126,7 +126,7 @@ describe('After lldap was restored from an older backup', () => {
     // The CronJob's run does, without being told that anything was lost.
     const summary = await h.startup();
     assert.equal(summary.marksDefined, 2);
-    await h.settle();
+    await h.deliverEvents();
     assert.ok((await h.lldap.users()).find(({ id }) => id === 'early')?.attributes['k8s-owner']);
     assert.ok((await h.lldap.groups()).find(({ displayName }) => displayName === 'early')?.attributes['k8s-owner']);
   });
@@ -147,7 +147,7 @@ describe('After the cluster was restored without status', () => {
       await h.create('LldapGroup', 'one', { displayName: 'One' });
       await h.create('LldapMembership', 'one', { userName: 'one', groupName: 'one' });
       await h.startup();
-      await h.settle();
+      await h.deliverEvents();
     };
     await make();
     const unmarked = <T extends { attributes: Record<string, string[]> }>(entries: T[]) =>

@@ -42,20 +42,20 @@ describe("The functions' rights", () => {
       await h.create('LldapMembership', 'one', { userName: 'one', groupName: 'one' });
       await h.create('LldapMembership', 'admin', { userName: 'one', groupName: 'lldap_admin' }, { namespace: h.operatorNamespace });
       await h.startup();
-      await h.settle();
-      await h.settle();
+      await h.deliverEvents();
+      await h.deliverEvents();
       await h.secretEvent('one');
       // Others that declare the same, then the owners go.
       const other = await h.cluster.createNamespace('tenant');
       await h.create('LldapUser', 'two', { username: 'one', email: 'two@example.com', passwordPolicy: 'Ignore' }, { namespace: other });
       await h.create('LldapGroup', 'two', { displayName: 'one' }, { namespace: other });
       await h.startup();
-      await h.settle();
+      await h.deliverEvents();
       for (const kind of ['LldapMembership', 'LldapUser', 'LldapGroup'] as const) {
         await h.remove(kind, 'one');
         await h.reconcile(kind, 'one', {});
       }
-      await h.settle();
+      await h.deliverEvents();
       for (const name of ['user', 'group']) {
         await h.remove('LldapAttributeSchema', name);
         await h.reconcile('LldapAttributeSchema', name, {});

@@ -38,11 +38,11 @@ describe('A thousand resources', () => {
     }));
     await make('LldapMembership', MEMBERSHIPS, (i) => ({ userName: `user-${i}`, groupName: `group ${i % GROUPS}` }));
     // A busy machine may make lldap look slow.
-    while (await h.nextRetry()) await h.settle();
+    while (await h.nextRetry()) await h.deliverEvents();
     h.posted.reconcile = [];
   });
 
-  it('are settled, each thing made once, though all came at once', async () => {
+  it('reach a steady state, each object created once, though all came at once', async () => {
     const users = await h.lldap.users();
     assert.deepEqual([users.length, (await h.lldap.groups()).length], [USERS + 1, GROUPS + 3]);
     assert.equal(

@@ -89,7 +89,7 @@ describe('Drift', () => {
       'LldapUser unmarked',
       'LldapUser unset',
     ]);
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual(await drifted(), []);
     const users = new Map((await h.lldap.users()).map((u) => [u.id, u]));
     assert.deepEqual(
@@ -110,7 +110,7 @@ describe('Drift', () => {
     assert.equal(cost.lldapReads.filter((read) => read === 'users').length, 2);
   });
 
-  it('a suspended resource, and one that is not settled anyway, are left to themselves', async () => {
+  it('a suspended resource, and one that is not steady anyway, are left to themselves', async () => {
     await h.edit('LldapUser', 'changed', { spec: { suspend: true } });
     await h.reconcile('LldapUser', 'changed');
     await byHand('updateUser(user: {id: "changed", firstName: "Wrong"}) { ok }');

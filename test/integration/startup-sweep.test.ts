@@ -34,7 +34,7 @@ describe('The sweep', () => {
 
   describe('finds a resource', () => {
     const CASES: [what: string, found: boolean, arrange: (name: string) => Promise<unknown>][] = [
-      ['that is settled', false, async () => {}],
+      ['that is in steady state', false, async () => {}],
       ['that changed without being looked at', true, (name) => h.edit('LldapUser', name, { spec: { firstName: 'New' } })],
       ['that has no status', true, (name) => h.editStatus('LldapUser', name, { observedGeneration: null, conditions: null })],
       ['that is not Ready and has no retry', true, (name) => failing(name, null)],
@@ -121,7 +121,7 @@ describe('The sweep', () => {
       ['apiVersion', 'schema'],
     );
     assert.deepEqual(h.posted.reconcile, [{ target: { kind: 'LldapUser', namespace: h.namespace, name: 'lost-one' } }]);
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.get('LldapUser', 'lost-one')).status?.observedGeneration, 2);
   });
 
@@ -133,7 +133,7 @@ describe('The sweep', () => {
     assert.deepEqual(await sweep(), ['new-group', 'new-membership', 'new-schema', 'new-user']);
     for (let i = 0; i < 2; i++) {
       await h.startup();
-      await h.settle();
+      await h.deliverEvents();
     }
     assert.deepEqual(await sweep(), []);
   });
@@ -169,7 +169,7 @@ describe('The sweep', () => {
     assert.deepEqual(await sweep(), ['by-hand', 'stale']);
     await h.edit('LldapGroup', 'stale', { spec: { displayName: 'old' } });
     await h.reconcile('LldapGroup', 'stale', {});
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual(await sweep(), []);
   });
 
@@ -213,7 +213,7 @@ describe('The sweep', () => {
       'secrets/vanished',
     ]);
     assert.deepEqual([cost.passwords, cost.kubeWrites], [[], []]);
-    await h.settle();
+    await h.deliverEvents();
     assert.equal(await h.lldap.check('labelled', 'second of labelled'), true);
     assert.equal(await h.lldap.check('unlabelled', 'second of unlabelled'), true);
   });
@@ -225,7 +225,7 @@ describe('The sweep', () => {
     const posted = h.posted.reconcile.length;
     assert.ok(posted >= 10);
     assert.ok(h.clock.sleeps.slice(before).filter((ms) => ms === 1000 / 50).length >= posted);
-    await h.settle();
+    await h.deliverEvents();
   });
 
   it('mode full posts everything that is not suspended or virtual, each once', async () => {
@@ -244,7 +244,7 @@ describe('The sweep', () => {
     );
   });
 
-  it('changes while nobody listened, deletions among them, are settled by one run', async () => {
+  it('changes while nobody listened, including deletions, are reconciled after one run', async () => {
     await user('edited');
     await user('deleted');
     await h.create('LldapGroup', 'edited', { displayName: 'before' });
@@ -255,7 +255,7 @@ describe('The sweep', () => {
     await h.create('LldapUser', 'created', { username: 'created', email: 'created@example.com', passwordPolicy: 'Ignore' });
     await h.restart();
     await h.startup();
-    await h.settle();
+    await h.deliverEvents();
     const users = await h.lldap.users();
     assert.equal(users.find(({ id }) => id === 'edited')?.attributes.last_name?.[0], 'New');
     assert.deepEqual([users.some(({ id }) => id === 'deleted'), users.some(({ id }) => id === 'created')], [false, true]);

@@ -107,7 +107,7 @@ describe('startup', () => {
     const after = await builtIn('lldap_password_manager');
     assert.notEqual(after?.id, before?.id);
     assert.equal((await virtual('lldap-password-manager')).status?.groupId, after?.id);
-    await h.settle();
+    await h.deliverEvents();
     assert.deepEqual((await builtIn('lldap_password_manager'))?.members, ['pm']);
   });
 
@@ -235,8 +235,8 @@ describe('startup', () => {
   });
 
   it('the mark is lost and the API server does not answer a list: the next run defines it, and asks for everything', async () => {
-    await h.create('LldapGroup', 'settled', { displayName: 'settled' });
-    await h.reconcile('LldapGroup', 'settled');
+    await h.create('LldapGroup', 'steady', { displayName: 'steady' });
+    await h.reconcile('LldapGroup', 'steady');
     await byHand('deleteGroupAttribute(name: "k8s-owner") { ok }');
     h.interfere = async (_by, { method, path }) => {
       if (method === 'GET' && path.includes('/lldapmemberships?')) throw new KubeError(500, 'internal error');
@@ -244,7 +244,7 @@ describe('startup', () => {
     assert.deepEqual(marksOf(await h.startup()), [false, 0]);
     h.interfere = async () => {};
     assert.deepEqual(marksOf(await h.startup()), [true, 1]);
-    assert.ok(h.posted.reconcile.some(({ target }) => target.name === 'settled'));
+    assert.ok(h.posted.reconcile.some(({ target }) => target.name === 'steady'));
   });
 
   it('the mark is lost and the broker does not take the events: it says how everything is asked for later', async () => {
@@ -255,7 +255,7 @@ describe('startup', () => {
     assert.equal(summary.asked, false);
     h.breakBroker(false);
     assert.equal((await h.startup('full')).asked, true);
-    assert.ok(h.posted.reconcile.some(({ target }) => target.name === 'settled'));
+    assert.ok(h.posted.reconcile.some(({ target }) => target.name === 'steady'));
   });
 
   it('the API server does not answer a list: it fails, names the rights to look at, and keeps the virtual groups all the same', async () => {

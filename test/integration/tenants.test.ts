@@ -125,7 +125,7 @@ describe('What a tenant can do to another', () => {
     assert.equal((await m.member('waits', 'awaited', 'awaited')).reason, 'DependencyNotReady');
     await m.user('awaited', { namespace: other });
     await m.group('awaited', 'awaited', { namespace: other });
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'waits')).status, 'True');
     assert.deepEqual(await m.groupsOf('awaited'), ['awaited']);
   });

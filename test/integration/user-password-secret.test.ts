@@ -19,7 +19,7 @@ describe('Secrets with passwords', () => {
   const rotate = async (name: string, password: string) => {
     await h.secret(name, { password });
     await h.secretEvent(name);
-    return h.cost(() => h.settle());
+    return h.cost(() => h.deliverEvents());
   };
 
   it('the Secret is missing: the user is made, the rest waits and says what to create, and the Secret wakes it', async () => {
@@ -99,7 +99,7 @@ describe('Secrets with passwords', () => {
     await made('bereft');
     await h.cluster.request('DELETE', `/api/v1/namespaces/${h.namespace}/secrets/bereft`);
     await h.secretEvent('bereft');
-    await h.settle();
+    await h.deliverEvents();
     assert.equal((await h.ready('LldapUser', 'bereft')).reason, 'SecretNotFound');
     assert.equal(await h.lldap.check('bereft', 'first of bereft'), true);
     await h.remove('LldapUser', 'bereft');

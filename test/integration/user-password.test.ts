@@ -21,7 +21,7 @@ describe('Passwords', () => {
   const rotate = async (name: string, password: string) => {
     await h.secret(name, { password });
     await h.secretEvent(name);
-    return h.cost(() => h.settle());
+    return h.cost(() => h.deliverEvents());
   };
 
   it('the status keeps a hash that says nothing, and says that lldap has the password', async () => {
@@ -53,12 +53,12 @@ describe('Passwords', () => {
       h.posted.reconcile.map(({ target }) => `${target.namespace}/${target.name}`).sort(),
       ['many-a', 'many-b', 'many-c'].map((name) => `${h.namespace}/${name}`),
     );
-    const cost = await h.cost(() => h.settle());
+    const cost = await h.cost(() => h.deliverEvents());
     assert.deepEqual(cost.passwords.sort(), ['passwordModify many-a', 'passwordModify many-b', 'passwordModify many-c']);
     for (const name of ['many-a', 'many-b', 'many-c']) assert.equal(await h.lldap.check(name, 'shared by many 2'), true);
     const again = await h.cost(async () => {
       await h.secretEvent('shared');
-      await h.settle();
+      await h.deliverEvents();
     });
     assert.deepEqual([again.passwords, again.kubeWrites], [[], []]);
   });

@@ -57,7 +57,7 @@ export interface Harness extends Person {
   /** One event of a Secret. */
   secretEvent(name: string, namespace?: string): Promise<Answer>;
   /** Delivers posted reconcile events until there are none. */
-  settle(): Promise<void>;
+  deliverEvents(): Promise<void>;
   /** Moves time on to the next retry and delivers what is due then; says whether there was one. */
   nextRetry(): Promise<boolean>;
   startup(mode?: SweepMode, by?: Functions): Promise<Summary>;
@@ -202,7 +202,7 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
       throw new Error(`no report in the answer ${answer.status}`);
     },
     secretEvent: (name, ns = namespace) => functions.handle('user', { what: 'secret', namespace: ns, name, redelivered: 0 }),
-    async settle() {
+    async deliverEvents() {
       for (let event = posted.reconcile.shift(); event; event = posted.reconcile.shift()) await pass(event);
     },
     async nextRetry() {

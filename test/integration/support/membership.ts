@@ -41,7 +41,7 @@ export function createMembers(h: Harness): Members {
     async rename(name, displayName) {
       await h.edit('LldapGroup', name, { spec: { displayName } });
       await h.reconcile('LldapGroup', name, {});
-      await h.settle();
+      await h.deliverEvents();
     },
     groupsOf: async (id) => (await h.lldap.users()).find((u) => u.id === id)?.groups,
     byHand: (mutation) => h.lldap.edit(`mutation { ${mutation} }`),

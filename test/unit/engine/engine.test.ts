@@ -40,7 +40,7 @@ function bench() {
   return { read, lines, reconcile };
 }
 
-const settled = (over: Partial<LldapUser> = {}): unknown => ({
+const steady = (over: Partial<LldapUser> = {}): unknown => ({
   ...user({ status: { observedGeneration: 1, conditions: [READY] } }),
   ...over,
 });
@@ -48,13 +48,13 @@ const settled = (over: Partial<LldapUser> = {}): unknown => ({
 describe('shared/engine/engine', () => {
   it('an event of a steady resource is answered without any call', async () => {
     const { read, lines, reconcile } = bench();
-    assert.deepEqual(await reconcile({ object: settled() }), { status: 204 });
+    assert.deepEqual(await reconcile({ object: steady() }), { status: 204 });
     assert.deepEqual([read, lines], [[], []]);
   });
 
   it('says so to who asks what was done', async () => {
     const { reconcile } = bench();
-    assert.deepEqual(await reconcile({ object: settled() }, true), {
+    assert.deepEqual(await reconcile({ object: steady() }, true), {
       status: 200,
       body: { result: 'unchanged', kind: 'LldapUser', namespace: 'team', name: 'alice', did: [] },
     });
@@ -62,8 +62,8 @@ describe('shared/engine/engine', () => {
 
   const { metadata } = user();
   const looked: Record<string, unknown> = {
-    'not settled': user(),
-    'settled, with a look asked for': settled({ metadata: { ...metadata, annotations: { [REQUESTED_AT]: 'now' } } }),
+    'not steady': user(),
+    'steady, with a look asked for': steady({ metadata: { ...metadata, annotations: { [REQUESTED_AT]: 'now' } } }),
     nothing: null,
     'a text': 'LldapUser',
     'a number': 5,
@@ -72,17 +72,17 @@ describe('shared/engine/engine', () => {
     'metadata that is none': { ...user(), metadata: 'alice' },
     'metadata without uid': { ...user(), metadata: { ...metadata, uid: undefined } },
     'metadata without version': { ...user(), metadata: { ...metadata, resourceVersion: 7 } },
-    'a uid longer than the API server makes': settled({ metadata: { ...metadata, uid: 'u'.repeat(65) } }),
-    'a version longer than the API server makes': settled({ metadata: { ...metadata, resourceVersion: '1'.repeat(65) } }),
+    'a uid longer than the API server makes': steady({ metadata: { ...metadata, uid: 'u'.repeat(65) } }),
+    'a version longer than the API server makes': steady({ metadata: { ...metadata, resourceVersion: '1'.repeat(65) } }),
     'a status that is none': { ...user(), status: 'fine' },
     'a status that is null': { ...user(), status: null },
-    'conditions that are no list': settled({ status: { observedGeneration: 1, conditions: 'Ready' as never } }),
-    'conditions that are an object': settled({ status: { observedGeneration: 1, conditions: {} as never } }),
-    'a condition that is none': settled({ status: { observedGeneration: 1, conditions: [null as never] } }),
-    'finalizers that are no list': settled({ metadata: { ...metadata, finalizers: { [FINALIZER]: true } as never } }),
-    'finalizers that are a text': settled({ metadata: { ...metadata, finalizers: FINALIZER as never } }),
+    'conditions that are no list': steady({ status: { observedGeneration: 1, conditions: 'Ready' as never } }),
+    'conditions that are an object': steady({ status: { observedGeneration: 1, conditions: {} as never } }),
+    'a condition that is none': steady({ status: { observedGeneration: 1, conditions: [null as never] } }),
+    'finalizers that are no list': steady({ metadata: { ...metadata, finalizers: { [FINALIZER]: true } as never } }),
+    'finalizers that are a text': steady({ metadata: { ...metadata, finalizers: FINALIZER as never } }),
     'annotations that are null': { ...user(), metadata: { ...metadata, annotations: null } },
-    'a token that is no text': settled({ metadata: { ...metadata, annotations: { [REQUESTED_AT]: 5 as never } } }),
+    'a token that is no text': steady({ metadata: { ...metadata, annotations: { [REQUESTED_AT]: 5 as never } } }),
   };
   for (const [name, object] of Object.entries(looked)) {
     it(`an event whose data is ${name} is not believed, and the resource is read`, async () => {

@@ -5,26 +5,26 @@ import { currentRetry, hasFinalizer, isSteady, notReadyReason, unhandledToken, w
 import { condition, READY, user } from '../support/examples.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
-const settled = { metadata: { generation: 3 }, status: { observedGeneration: 3, conditions: [READY] } };
+const steady = { metadata: { generation: 3 }, status: { observedGeneration: 3, conditions: [READY] } };
 const requested = (token: string) => ({ generation: 3, annotations: { [REQUESTED_AT]: token } });
 
 describe('shared/rules/predicates', () => {
   describe('nothing is left to do', () => {
     const cases: Record<string, [Parameters<typeof user>[0], boolean]> = {
-      'where the last reconcile was successful and saw this generation': [settled, true],
+      'where the last reconcile was successful and saw this generation': [steady, true],
       'not before the first reconcile': [{ metadata: { generation: 3 } }, false],
-      'not after the spec has changed': [{ ...settled, metadata: { generation: 4 } }, false],
+      'not after the spec has changed': [{ ...steady, metadata: { generation: 4 } }, false],
       'not where Ready is False': [
-        { ...settled, status: { observedGeneration: 3, conditions: [condition('Ready', 'False', 'EmailTaken')] } },
+        { ...steady, status: { observedGeneration: 3, conditions: [condition('Ready', 'False', 'EmailTaken')] } },
         false,
       ],
-      'not where Ready is Unknown': [{ ...settled, status: { observedGeneration: 3, conditions: [condition('Ready', 'Unknown')] } }, false],
-      'not where there are no conditions': [{ ...settled, status: { observedGeneration: 3 } }, false],
-      'not without our finalizer': [{ ...settled, metadata: { generation: 3, finalizers: [] } }, false],
-      'not with only the finalizer of another': [{ ...settled, metadata: { generation: 3, finalizers: ['example.com/other'] } }, false],
-      'with our finalizer among others': [{ ...settled, metadata: { generation: 3, finalizers: ['example.com/other', FINALIZER] } }, true],
-      'not while being deleted': [{ ...settled, metadata: { generation: 3, deletionTimestamp: '2026-03-01T12:00:00Z' } }, false],
-      'not while a person asks for a look': [{ ...settled, metadata: requested('now') }, false],
+      'not where Ready is Unknown': [{ ...steady, status: { observedGeneration: 3, conditions: [condition('Ready', 'Unknown')] } }, false],
+      'not where there are no conditions': [{ ...steady, status: { observedGeneration: 3 } }, false],
+      'not without our finalizer': [{ ...steady, metadata: { generation: 3, finalizers: [] } }, false],
+      'not with only the finalizer of another': [{ ...steady, metadata: { generation: 3, finalizers: ['example.com/other'] } }, false],
+      'with our finalizer among others': [{ ...steady, metadata: { generation: 3, finalizers: ['example.com/other', FINALIZER] } }, true],
+      'not while being deleted': [{ ...steady, metadata: { generation: 3, deletionTimestamp: '2026-03-01T12:00:00Z' } }, false],
+      'not while a person asks for a look': [{ ...steady, metadata: requested('now') }, false],
       'once that look is over': [
         { metadata: requested('now'), status: { observedGeneration: 3, conditions: [READY], lastHandledReconcileAt: 'now' } },
         true,

@@ -18,7 +18,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
   /** A definition that the operator made, in steady state. */
   async function made(at: typeof PLACE | 'team/floor' = PLACE, over: Partial<LldapAttributeSchemaSpec> = {}): Promise<void> {
     w.apply(KIND, at, { ...DESK, ...over });
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, at), 'True', w.message(KIND, at));
     w.forget();
   }
@@ -35,7 +35,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
 
   it('a missing definition is made as the spec says, hidden and not editable unless it says otherwise', async () => {
     w.apply(KIND, PLACE, { ...DESK, attributeName: 'Desk' });
-    await w.settle();
+    await w.deliverEvents();
     const { attributeType, isList, isVisible, isEditable } = w.lldap.state.definitions.user.get('desk') ?? assert.fail();
     assert.deepEqual([attributeType, isList, isVisible, isEditable], ['INTEGER', false, false, false]);
     assert.deepEqual([w.status(KIND, PLACE).created, w.ready(KIND, PLACE, 'DependenciesReady')], [true, 'unset']);
@@ -46,7 +46,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
   it('in steady state it is read once by a full reconcile, which wakes nobody, and not at all by a late retry', async () => {
     await made();
     w.user('team/alice', SEVEN);
-    await w.settle();
+    await w.deliverEvents();
     w.forget();
     assert.equal((await w.reconcile(KIND, PLACE)).result, 'reconciled');
     assert.deepEqual(w.calls, [`kube GET ${KIND} ${PLACE}`, 'lldap schema']);
@@ -60,14 +60,14 @@ describe('definitions of attributes, from the resource to lldap', () => {
     await made();
     assert.equal(w.status(KIND, PLACE).created, undefined);
     w.delete(KIND, PLACE);
-    await w.settle();
+    await w.deliverEvents();
     assert.deepEqual([w.has(KIND, PLACE), isDefined()], [false, true]);
   });
 
   it('a different one stays, and the resource says what differs', async () => {
     define('user', 'STRING');
     w.apply(KIND, PLACE, DESK);
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, PLACE, 'Stalled'), 'True SchemaMismatch');
     assert.match(
       w.message(KIND, PLACE),
@@ -79,10 +79,10 @@ describe('definitions of attributes, from the resource to lldap', () => {
   it('one that becomes Ready wakes the users that wait for it, but not the Ready ones, nor groups', async () => {
     w.user('team/waits', SEVEN);
     w.apply('LldapGroup', 'team/crew', { displayName: 'Crew', ...SEVEN });
-    await w.settle();
+    await w.deliverEvents();
     w.forget();
     w.apply(KIND, PLACE, DESK);
-    await w.settle();
+    await w.deliverEvents();
     assert.deepEqual(w.posted, ['reconcile LldapUser team/waits']);
     assert.equal(w.ready('LldapUser', 'team/waits'), 'True');
     w.forget();
@@ -95,10 +95,10 @@ describe('definitions of attributes, from the resource to lldap', () => {
   it('one of groups wakes the groups', async () => {
     w.user('team/alice', SEVEN);
     w.apply('LldapGroup', 'team/crew', { displayName: 'Crew', ...SEVEN });
-    await w.settle();
+    await w.deliverEvents();
     w.forget();
     w.apply(KIND, PLACE, { ...DESK, target: 'Group' });
-    await w.settle();
+    await w.deliverEvents();
     assert.deepEqual(w.posted, ['reconcile LldapGroup team/crew']);
     assert.deepEqual([isDefined('group'), isDefined('user')], [true, false]);
   });
@@ -106,10 +106,10 @@ describe('definitions of attributes, from the resource to lldap', () => {
   it('one whose resource is suspended serves its users on', async () => {
     await made();
     w.edit(KIND, PLACE, { suspend: true });
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, PLACE), 'False Suspended');
     w.user('team/alice', SEVEN);
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready('LldapUser', 'team/alice'), 'True');
   });
 
@@ -118,7 +118,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       await made();
       await made('team/floor', { attributeName: 'floor' });
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, PLACE), isDefined(), isDefined('user', 'floor')], [false, false, true]);
       assert.deepEqual(w.did, ['deleted the attribute']);
     });
@@ -127,9 +127,9 @@ describe('definitions of attributes, from the resource to lldap', () => {
       await made();
       w.user('team/alice', SEVEN);
       w.user('team/bob');
-      await w.settle();
+      await w.deliverEvents();
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False AttributeInUse');
       assert.equal(
         w.message(KIND, PLACE),
@@ -144,20 +144,20 @@ describe('definitions of attributes, from the resource to lldap', () => {
     it('does not wait for groups that name an attribute of users', async () => {
       await made();
       w.apply('LldapGroup', 'team/crew', { displayName: 'Crew', ...SEVEN });
-      await w.settle();
+      await w.deliverEvents();
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
     });
 
     it('a change that names an attribute which is being deleted waits, and says so', async () => {
       await made();
       w.user('team/alice', SEVEN);
-      await w.settle();
+      await w.deliverEvents();
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       w.edit('LldapUser', 'team/alice', { attributes: [{ name: 'desk', value: ['8'] }] });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(
         w.message('LldapUser', 'team/alice'),
         'The LldapAttributeSchema team/desk is being deleted, and the attribute desk with it. Remove desk from spec.attributes, or create another LldapAttributeSchema for it.',
@@ -167,10 +167,10 @@ describe('definitions of attributes, from the resource to lldap', () => {
     it('keeps the definition while another resource declares it, and wakes that one', async () => {
       await made();
       w.apply(KIND, 'other/desk', { ...DESK, attributeName: 'DESK' });
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, PLACE), isDefined(), w.did], [false, true, []]);
       assert.deepEqual([...new Set(w.posted)], [`reconcile ${KIND} other/desk`]);
     });
@@ -184,11 +184,11 @@ describe('definitions of attributes, from the resource to lldap', () => {
         w.apply(KIND, 'other/going', DESK, { finalizers: ['example.com/other'] });
         w.delete(KIND, 'other/going');
       });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, 'other/list'), 'False SchemaMismatch');
       w.forget();
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
       assert.ok(!w.posted.includes(`reconcile ${KIND} other/group`));
       assert.ok(!w.posted.includes(`reconcile ${KIND} team/floor`));
@@ -199,13 +199,13 @@ describe('definitions of attributes, from the resource to lldap', () => {
     it('leaves the definition with Retain, and deletes any with Delete of a privileged namespace alone', async () => {
       await made(PLACE, { deletionPolicy: 'Retain' });
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(isDefined());
       for (const at of ['team/desk', 'adm/desk'] as const) {
         w.apply(KIND, at, { ...DESK, deletionPolicy: 'Delete' });
-        await w.settle();
+        await w.deliverEvents();
         w.delete(KIND, at);
-        await w.settle();
+        await w.deliverEvents();
         assert.deepEqual([w.has(KIND, at), isDefined()], [false, at === 'team/desk']);
       }
     });
@@ -216,7 +216,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       await made('team/floor', { attributeName: 'floor' });
       await made();
       w.user('team/alice', SEVEN);
-      await w.settle();
+      await w.deliverEvents();
       undefine();
       w.forget();
       const report = await w.reconcile('LldapUser', 'team/alice');
@@ -236,7 +236,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       await made();
       w.apply(KIND, 'team/group', { ...DESK, target: 'Group' });
       w.apply('LldapGroup', 'team/crew', { displayName: 'Crew', ...SEVEN });
-      await w.settle();
+      await w.deliverEvents();
       undefine('group');
       w.forget();
       await w.reconcile('LldapGroup', 'team/crew');
@@ -248,10 +248,10 @@ describe('definitions of attributes, from the resource to lldap', () => {
       define('user');
       w.unwatched(() => w.apply(KIND, PLACE, DESK));
       w.user('team/alice');
-      await w.settle();
+      await w.deliverEvents();
       w.before(/updateUser/, () => undefine());
       w.edit('LldapUser', 'team/alice', SEVEN);
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready('LldapUser', 'team/alice'), 'False DependencyNotReady');
       assert.match(w.message('LldapUser', 'team/alice'), /^lldap has no attribute desk\. Create an LldapAttributeSchema for it/);
       assert.ok(!w.posted.includes(`reconcile ${KIND} ${PLACE}`));

@@ -17,14 +17,14 @@ describe('groups, from the resource to lldap', () => {
   /** A group in steady state. */
   async function made(displayName = 'Crew', at: `${string}/${string}` = PLACE): Promise<void> {
     w.apply(KIND, at, { displayName });
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, at), 'True', w.message(KIND, at));
     w.forget();
   }
   async function withMember(at: `${string}/${string}`, groupName: string): Promise<void> {
     if (!w.hasAccount('alice')) w.account('alice');
     w.membership(at, 'alice', groupName);
-    await w.settle();
+    await w.deliverEvents();
     w.forget();
   }
   const markOf = (displayName: string) => w.markOf(w.groupOf(displayName));
@@ -32,7 +32,7 @@ describe('groups, from the resource to lldap', () => {
   describe('the group', () => {
     it('is created in one call with its mark, without the costly list, and the status says so', async () => {
       const { metadata } = w.apply(KIND, PLACE, { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       const { id, uuid } = w.groupOf('Crew');
       assert.equal(markOf('Crew'), `v2;main;team/crew;created;${metadata.uid}`);
       const status = w.status(KIND, PLACE);
@@ -61,7 +61,7 @@ describe('groups, from the resource to lldap', () => {
       w.byHand((directory) => directory.deleteGroup(w.groupOf('Crew').id));
       assert.deepEqual((await w.reconcile(KIND, PLACE)).did, ['created the group']);
       assert.deepEqual(w.posted, [`reconcile ${MEMBERSHIP} team/m`]);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
       assert.deepEqual([w.status(KIND, PLACE).groupId, w.status(KIND, PLACE).uuid], [w.groupOf('Crew').id, w.groupOf('Crew').uuid]);
     });
@@ -81,10 +81,10 @@ describe('groups, from the resource to lldap', () => {
     it('whose creation was not answered is found by its mark, also under another name by now', async () => {
       w.fail(/createGroup/, 'unanswered');
       w.apply(KIND, PLACE, { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False LldapUnavailable');
       w.edit(KIND, PLACE, { displayName: 'Team' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.hasGroup('Crew'), w.hasGroup('Team'), w.ready(KIND, PLACE)], [false, true, 'True']);
       assert.equal(w.status(KIND, PLACE).origin, 'created');
     });
@@ -93,11 +93,11 @@ describe('groups, from the resource to lldap', () => {
       w.byHand((directory) => directory.createGroup({ displayName: 'crew' }));
       const { uuid } = w.groupOf('crew');
       w.apply(KIND, PLACE, { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE, 'Stalled'), 'True NotOurs');
       assert.equal(markOf('crew'), undefined);
       const { metadata } = w.apply(KIND, 'adm/crew', { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(markOf('Crew'), `v2;main;adm/crew;adopted;${metadata.uid};${uuid}`);
       assert.deepEqual([w.status(KIND, 'adm/crew').origin, w.status(KIND, 'adm/crew').groupId], ['adopted', 4]);
     });
@@ -105,26 +105,26 @@ describe('groups, from the resource to lldap', () => {
     it('that another resource owns says Conflict, and is taken up when that one goes', async () => {
       await made();
       w.apply(KIND, 'team/second', { displayName: 'CREW' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, 'team/second'), 'False Conflict');
       assert.match(w.message(KIND, 'team/second'), /belongs to the LldapGroup team\/crew\./);
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, 'team/second'), 'True');
       assert.ok(w.posted.filter((event) => event === `reconcile ${KIND} team/second`).length >= 2);
     });
 
     it('has the attributes of the spec, and waits for their definitions', async () => {
       w.apply(KIND, PLACE, { displayName: 'Crew', attributes: [{ name: 'floor', value: ['3'] }] });
-      await w.settle();
+      await w.deliverEvents();
       const message = 'lldap has no attribute floor for groups. Create an LldapAttributeSchema for it, or correct spec.attributes.';
       assert.deepEqual([w.message(KIND, PLACE), w.ready(KIND, PLACE, 'DependenciesReady')], [message, 'False DependencyNotReady']);
       w.apply('LldapAttributeSchema', 'team/floor', { attributeName: 'floor', attributeType: 'Integer', target: 'Group' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.ready(KIND, PLACE), w.ready(KIND, PLACE, 'DependenciesReady')], ['True', 'True DependenciesReady']);
       assert.deepEqual(w.groupOf('Crew').attributes.get('floor'), ['3']);
       w.edit(KIND, PLACE, { attributes: [] });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE, 'DependenciesReady'), 'unset');
     });
   });
@@ -136,10 +136,10 @@ describe('groups, from the resource to lldap', () => {
       await withMember('team/new', 'Team');
       await withMember('team/other', 'none');
       w.apply(KIND, 'team/second', { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       w.edit(KIND, PLACE, { displayName: 'Team' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.groupOf('Team').id, w.members('Team')], [4, ['alice']]);
       assert.deepEqual(w.did.slice(0, 1), ['updated the group']);
       const woken = [`reconcile ${MEMBERSHIP} team/new`, `reconcile ${MEMBERSHIP} team/old`, `reconcile ${KIND} team/second`];
@@ -153,14 +153,14 @@ describe('groups, from the resource to lldap', () => {
       await made('Team', 'team/team');
       w.byHand((directory) => directory.createGroup({ displayName: 'Hand' }));
       w.edit(KIND, PLACE, { displayName: 'team' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False NameTaken');
       assert.match(
         w.message(KIND, PLACE),
         /^spec\.displayName: another group in lldap has the name team \(LldapGroup team\/team\)\. Use another name, or rename that group\./,
       );
       w.edit(KIND, PLACE, { displayName: 'Hand' });
-      await w.settle();
+      await w.deliverEvents();
       assert.match(w.message(KIND, PLACE), /has the name Hand \(managed by no resource\)/);
       assert.equal(w.groupOf('Crew').id, 4);
     });
@@ -172,11 +172,11 @@ describe('groups, from the resource to lldap', () => {
       await withMember('team/vain', 'Team');
       w.apply(KIND, 'team/second', { displayName: 'team' });
       w.edit(KIND, PLACE, { displayName: 'Team' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False NameTaken');
       w.forget();
       w.edit(KIND, PLACE, { displayName: 'Free' });
-      await w.settle();
+      await w.deliverEvents();
       for (const event of [`${MEMBERSHIP} team/old`, `${MEMBERSHIP} team/vain`, `${KIND} team/second`])
         assert.ok(w.posted.includes(`reconcile ${event}`), event);
     });
@@ -185,7 +185,7 @@ describe('groups, from the resource to lldap', () => {
       await made();
       await withMember('team/m', 'Crew');
       w.edit(KIND, PLACE, { displayName: 'CREW' });
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(w.hasGroup('CREW'));
       assert.deepEqual(w.posted, []);
     });
@@ -206,12 +206,12 @@ describe('groups, from the resource to lldap', () => {
       await made();
       await withMember('team/m', 'Crew');
       w.edit(KIND, PLACE, { attributes: [{ name: 'none', value: ['1'] }] });
-      await w.settle();
+      await w.deliverEvents();
       w.membership('team/waits', 'nobody', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       w.edit(KIND, PLACE, { attributes: [] });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.posted, [`reconcile ${MEMBERSHIP} team/waits`]);
     });
   });
@@ -221,7 +221,7 @@ describe('groups, from the resource to lldap', () => {
       await made();
       await withMember('team/m', 'Crew');
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Crew')], [false, false]);
       assert.deepEqual(w.did.slice(0, 1), ['deleted the group']);
       assert.deepEqual(w.posted.slice(0, 1), [`reconcile ${MEMBERSHIP} team/m`]);
@@ -233,7 +233,7 @@ describe('groups, from the resource to lldap', () => {
       await made('Team', 'team/team');
       w.apply(KIND, 'team/second', { displayName: 'Crew' });
       w.edit(KIND, PLACE, { displayName: 'Team' });
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       w.delete(KIND, PLACE);
       await w.pass(6);
@@ -245,10 +245,10 @@ describe('groups, from the resource to lldap', () => {
       w.byHand((directory) => directory.createGroup({ displayName: 'Crew' }));
       await made('Crew', 'adm/crew');
       w.apply(KIND, 'team/kept', { displayName: 'Kept', deletionPolicy: 'Retain' });
-      await w.settle();
+      await w.deliverEvents();
       w.delete(KIND, 'adm/crew');
       w.delete(KIND, 'team/kept');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, 'adm/crew'), w.has(KIND, 'team/kept')], [false, false]);
       assert.deepEqual([w.hasGroup('Crew'), w.hasGroup('Kept')], [true, true]);
     });
@@ -258,7 +258,7 @@ describe('groups, from the resource to lldap', () => {
       w.unwatched(() => w.forge(KIND, PLACE, { groupId: FORGOTTEN, uuid: FORGOTTEN, origin: FORGOTTEN }));
       w.byHand((directory) => directory.updateGroup({ id: 4, displayName: 'Renamed' }));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Renamed')], [false, false]);
     });
 
@@ -266,14 +266,14 @@ describe('groups, from the resource to lldap', () => {
       await made();
       w.byHand((directory) => directory.deleteGroup(4));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
     });
 
     it('a resource that vanishes while its group is created leaves no group, and takes none that it did not create', async () => {
       w.before(/STATUS LldapGroup/, () => w.kube.drop(w.get(KIND, PLACE)));
       w.apply(KIND, PLACE, { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.hasGroup('Crew'));
       w.before(/STATUS LldapGroup/, () => {
         const { uid } = w.get(KIND, PLACE).metadata;
@@ -284,7 +284,7 @@ describe('groups, from the resource to lldap', () => {
         w.kube.drop(w.get(KIND, PLACE));
       });
       w.apply(KIND, PLACE, { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(w.hasGroup('Crew'));
     });
   });
@@ -292,21 +292,21 @@ describe('groups, from the resource to lldap', () => {
   describe('built-in groups', () => {
     it('belong to no resource, not even of a privileged namespace, and are not deleted with one', async () => {
       w.apply(KIND, 'adm/x', { displayName: 'LLDAP_Admin', deletionPolicy: 'Delete' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, 'adm/x', 'Stalled'), 'True Protected');
       assert.match(w.message(KIND, 'adm/x'), /^The group LLDAP_Admin is built into lldap, and no resource may own it\./);
       w.delete(KIND, 'adm/x');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, 'adm/x'), w.hasGroup('lldap_admin')], [false, true]);
     });
 
     it('a resource that takes the name of one keeps its group, and its deletion deletes that', async () => {
       await made();
       w.edit(KIND, PLACE, { displayName: 'lldap_admin' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.ready(KIND, PLACE), w.hasGroup('Crew')], ['False Protected', true]);
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Crew'), w.hasGroup('lldap_admin')], [false, false, true]);
     });
 
@@ -315,7 +315,7 @@ describe('groups, from the resource to lldap', () => {
       assert.equal(report.result, 'ignored');
       assert.deepEqual(w.asked, []);
       w.kube.create(KIND, 'team', 'fake', { ...w.get(KIND, 'op/lldap-admin').metadata.labels }, { displayName: 'lldap_admin' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, 'team/fake'), 'False Protected');
     });
   });

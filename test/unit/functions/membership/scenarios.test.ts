@@ -22,7 +22,7 @@ describe('memberships, from the resource to lldap', () => {
     w.user('team/alice');
     crew();
     w.membership(PLACE, 'alice', 'Crew');
-    await w.settle();
+    await w.deliverEvents();
     assert.deepEqual(w.members('Crew'), ['alice']);
     w.forget();
   }
@@ -30,7 +30,7 @@ describe('memberships, from the resource to lldap', () => {
   async function promoted(): Promise<void> {
     w.user('adm/root');
     w.membership('adm/m', 'root', 'lldap_admin');
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, 'adm/m'), 'True');
     w.forget();
   }
@@ -40,7 +40,7 @@ describe('memberships, from the resource to lldap', () => {
       w.user('team/alice');
       crew();
       w.membership(PLACE, 'ALICE', 'CREW');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
       const { userKey, groupKey, joined, joining } = w.status(KIND, PLACE);
       assert.deepEqual([userKey, groupKey, joining], ['alice', 'crew', undefined]);
@@ -55,7 +55,7 @@ describe('memberships, from the resource to lldap', () => {
       w.account('hand');
       w.byHand((directory) => directory.createGroup({ displayName: 'Hand Made' }));
       w.membership(PLACE, 'hand', 'hand made');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Hand Made'), ['hand']);
       assert.deepEqual(w.status(KIND, PLACE).joined, joinedBy('hand', 'Hand Made', []));
       assert.equal(w.ready(KIND, PLACE, 'DependenciesReady'), 'True FoundInLldap');
@@ -72,7 +72,7 @@ describe('memberships, from the resource to lldap', () => {
       w.user('team/alice');
       w.byHand((directory) => directory.createGroup({ displayName: 'Hand Made' }));
       w.membership('team/user-alone', 'alice', 'Hand Made');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.status(KIND, 'team/group-alone').joined?.declared, ['Group']);
       assert.deepEqual(w.status(KIND, 'team/user-alone').joined?.declared, ['User']);
       for (const at of ['team/group-alone', 'team/user-alone'] as const)
@@ -83,9 +83,9 @@ describe('memberships, from the resource to lldap', () => {
       w.fail(/STATUS Lldap(User|Group)/, 'refused', 100);
       w.user('team/alice');
       crew();
-      await w.settle();
+      await w.deliverEvents();
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.status(KIND, PLACE).joined, joinedBy('alice', 'Crew', ['User', 'Group']));
       assert.equal(w.ready(KIND, PLACE, 'DependenciesReady'), 'True DependenciesReady');
     });
@@ -103,7 +103,7 @@ describe('memberships, from the resource to lldap', () => {
           directory.createUser({ id, email: `${id}@example.com`, attributes: [{ name: 'k8s-owner', value: [mark] }] });
       });
       for (const id of Object.keys(marks)) w.membership(`team/m-${id}`, id, 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice', 'bob', 'carol']);
       for (const id of Object.keys(marks)) assert.deepEqual(w.status(KIND, `team/m-${id}`).joined?.declared, [], id);
     });
@@ -112,7 +112,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.byHand((directory) => directory.addMember('alice', 1));
       w.edit('LldapUser', 'team/alice', { displayName: 'A' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready('LldapUser', 'team/alice'), 'False Forbidden');
       await w.reconcile(KIND, PLACE);
       assert.equal(w.ready(KIND, PLACE), 'True');
@@ -123,7 +123,7 @@ describe('memberships, from the resource to lldap', () => {
   describe('waiting', () => {
     it('what is missing in lldap is named at once, the user first, each with the remedy', async () => {
       w.membership(PLACE, 'Nobody', 'Nowhere');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False DependencyNotReady');
       const message =
         'lldap has no user Nobody. Create an LldapUser for it, or replace this membership by one with the correct userName.' +
@@ -147,16 +147,16 @@ describe('memberships, from the resource to lldap', () => {
     it('a resource that declares the name and is not Ready is waited for and named, and wakes the membership', async () => {
       w.user('team/alice', { passwordPolicy: 'Manage', passwordSecretRef: { name: 's', key: 'password' } });
       crew();
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(w.hasAccount('alice'));
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(
         w.message(KIND, PLACE),
         'The LldapUser team/alice, which declares the user alice, is not Ready. See its status for the reason.',
       );
       w.secret('team/s', 'password-1');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
       assert.ok(w.posted.includes(`reconcile ${KIND} ${PLACE}`));
       assert.equal(w.status(KIND, PLACE).retry, undefined);
@@ -164,10 +164,10 @@ describe('memberships, from the resource to lldap', () => {
 
     it('so is a group, and one whose object is not there yet', async () => {
       w.apply('LldapGroup', 'team/crew', { displayName: 'Crew', attributes: [{ name: 'none', value: ['1'] }] });
-      await w.settle();
+      await w.deliverEvents();
       w.account('alice');
       w.membership(PLACE, 'alice', 'crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(
         w.message(KIND, PLACE),
         'The LldapGroup team/crew, which declares the group crew, is not Ready. See its status for the reason.',
@@ -218,7 +218,7 @@ describe('memberships, from the resource to lldap', () => {
         directory.createGroup({ displayName: 'Crew' });
       });
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
       assert.deepEqual(w.status(KIND, PLACE).joined?.declared, []);
     });
@@ -228,7 +228,7 @@ describe('memberships, from the resource to lldap', () => {
       unready('team/alice', 'LldapUser', 'NotOurs');
       crew();
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.match(w.message(KIND, PLACE), /^lldap has no user alice\. /);
     });
 
@@ -236,7 +236,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.unwatched(() => w.delete('LldapUser', 'team/alice'));
       w.membership('team/m2', 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(
         w.message(KIND, 'team/m2'),
         'The LldapUser team/alice, which declares the user alice, is not Ready. See its status for the reason.',
@@ -247,7 +247,7 @@ describe('memberships, from the resource to lldap', () => {
       w.account('alice');
       w.before(/STATUS LldapMembership/, () => w.byHand((directory) => directory.createGroup({ displayName: 'Crew' })));
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
       assert.equal(w.ready(KIND, PLACE), 'True');
     });
@@ -264,7 +264,7 @@ describe('memberships, from the resource to lldap', () => {
         w.message(KIND, PLACE),
         'lldap no longer has the object of the LldapUser team/alice. The operator has asked that resource to create it again.',
       );
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
       assert.deepEqual(w.status(KIND, PLACE).joined, joinedBy('alice', 'Crew', ['User', 'Group']));
     });
@@ -275,7 +275,7 @@ describe('memberships, from the resource to lldap', () => {
       await w.reconcile(KIND, PLACE);
       assert.deepEqual(w.posted, ['reconcile LldapGroup team/crew', `requeue ${KIND} ${PLACE}`]);
       assert.match(w.message(KIND, PLACE), /^lldap no longer has the object of the LldapGroup team\/crew\./);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
     });
 
@@ -283,7 +283,7 @@ describe('memberships, from the resource to lldap', () => {
       await promoted();
       w.byHand((directory) => directory.deleteGroup(2));
       w.membership('adm/m2', 'root', 'lldap_password_manager');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.posted, [`requeue ${KIND} adm/m2`]);
       assert.match(w.message(KIND, 'adm/m2'), /^lldap has no group lldap_password_manager\. /);
     });
@@ -302,7 +302,7 @@ describe('memberships, from the resource to lldap', () => {
       w.byHand((directory) => directory.createGroup({ displayName: 'Crew' }));
       w.account('alice', 'Crew');
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'True');
       assert.deepEqual(w.status(KIND, PLACE).joined, joinedBy('alice', 'Crew', []));
       assert.deepEqual(w.writes, [`kube FINALIZER ${KIND} ${PLACE}`, `kube STATUS ${KIND} ${PLACE}`]);
@@ -346,7 +346,7 @@ describe('memberships, from the resource to lldap', () => {
     async function renamed(): Promise<void> {
       await joined();
       w.edit('LldapGroup', 'team/crew', { displayName: 'Team' });
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
     }
 
@@ -359,7 +359,7 @@ describe('memberships, from the resource to lldap', () => {
     it('the user follows the name to another group', async () => {
       await renamed();
       w.apply('LldapGroup', 'team/next', { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.members('Team'), w.members('Crew')], [[], ['alice']]);
       assert.deepEqual(w.status(KIND, PLACE).joined, joinedBy('alice', 'Crew', ['User', 'Group']));
       const moves = w.calls.filter((call) => /UserToGroup|UserFromGroup/.test(call));
@@ -370,7 +370,7 @@ describe('memberships, from the resource to lldap', () => {
       await renamed();
       w.unwatched(() => w.membership('other/m', 'Alice', 'TEAM'));
       w.apply('LldapGroup', 'team/next', { displayName: 'Crew' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.members('Team'), w.members('Crew')], [['alice'], ['alice']]);
     });
 
@@ -402,7 +402,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.byHand((directory) => directory.addMember('alice', directory.createGroup({ displayName: 'Other' }).id));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
       assert.deepEqual([w.members('Crew'), w.members('Other')], [[], ['alice']]);
       assert.deepEqual(w.did, ['removed the user from the group']);
@@ -413,7 +413,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.unwatched(() => w.edit(KIND, PLACE, { deletionPolicy: 'Retain' }));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
       assert.deepEqual(w.members('Crew'), ['alice']);
       assert.deepEqual(w.asked, []);
@@ -422,9 +422,9 @@ describe('memberships, from the resource to lldap', () => {
     it('leaves the user in while another membership declares the pair', async () => {
       await joined();
       w.membership('other/m', 'Alice', 'crew');
-      await w.settle();
+      await w.deliverEvents();
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
       assert.deepEqual(w.members('Crew'), ['alice']);
       assert.deepEqual(
@@ -432,7 +432,7 @@ describe('memberships, from the resource to lldap', () => {
         [],
       );
       w.delete(KIND, 'other/m');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), []);
     });
 
@@ -440,7 +440,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.byHand((directory) => directory.deleteUser('alice'));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
       assert.deepEqual(w.writes, [`kube FINALIZER ${KIND} ${PLACE}`]);
     });
@@ -451,7 +451,7 @@ describe('memberships, from the resource to lldap', () => {
       w.byHand((directory) => directory.addMember('alice', w.groupOf('Other').id));
       w.unwatched(() => w.forge(KIND, PLACE, { joined: undefined as never }));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.members('Crew'), w.members('Other')], [[], ['alice']]);
     });
 
@@ -459,7 +459,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.unwatched(() => w.byHand((directory) => directory.updateGroup({ id: 4, displayName: 'Team' })));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Team'), []);
     });
 
@@ -467,7 +467,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.before(/removeUserFromGroup/, () => w.membership('other/m', 'alice', 'Crew'));
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(w.posted.includes(`reconcile ${KIND} other/m`));
       assert.deepEqual(w.members('Crew'), ['alice']);
     });
@@ -475,10 +475,10 @@ describe('memberships, from the resource to lldap', () => {
     it('a resource that vanishes while it joins leaves nobody in the group', async () => {
       w.user('team/alice');
       crew();
-      await w.settle();
+      await w.deliverEvents();
       w.before(/STATUS LldapMembership/, () => w.kube.drop(w.get(KIND, PLACE)));
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), []);
     });
 
@@ -491,7 +491,7 @@ describe('memberships, from the resource to lldap', () => {
         w.kube.drop(w.get(KIND, PLACE));
       });
       w.membership(PLACE, 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
     });
   });
@@ -500,11 +500,11 @@ describe('memberships, from the resource to lldap', () => {
     it('are forbidden to ordinary namespaces, at deletion too, and lldap is asked nothing', async () => {
       w.account('alice', 'lldap_admin');
       w.membership(PLACE, 'alice', 'LLDAP_Admin');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False Forbidden');
       assert.equal(w.ready(KIND, PLACE, 'Stalled'), 'True Forbidden');
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
       assert.deepEqual(w.members('lldap_admin'), ['admin', 'alice']);
       assert.deepEqual(w.asked, []);
@@ -512,14 +512,14 @@ describe('memberships, from the resource to lldap', () => {
 
     it('a privileged namespace joins and removes its own users; each join is written ahead and looked at afterwards', async () => {
       w.user('adm/root');
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       w.membership('adm/m', 'root', 'lldap_admin');
       w.before(/addUserToGroup/, () => {
         const { joining, joined, observedGeneration } = w.status(KIND, 'adm/m');
         assert.deepEqual([joining, joined, observedGeneration], [joinedBy('root', 'lldap_admin', ['User', 'Group']), undefined, undefined]);
       });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('lldap_admin'), ['admin', 'root']);
       const { joined, joining } = w.status(KIND, 'adm/m');
       assert.deepEqual([joined, joining], [joinedBy('root', 'lldap_admin', ['User', 'Group']), undefined]);
@@ -531,7 +531,7 @@ describe('memberships, from the resource to lldap', () => {
         'kube STATUS LldapMembership adm/m',
       ]);
       w.delete(KIND, 'adm/m');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('lldap_admin'), ['admin']);
     });
 
@@ -539,7 +539,7 @@ describe('memberships, from the resource to lldap', () => {
       await joined();
       w.membership('team/m2', 'alice', 'Crew');
       w.byHand((directory) => directory.removeMember('alice', 4));
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.writes, [
         'kube FINALIZER LldapMembership team/m2',
         'lldap addUserToGroup alice 4',
@@ -552,7 +552,7 @@ describe('memberships, from the resource to lldap', () => {
       w.user('team/alice');
       w.membership('adm/hand', 'hand', 'lldap_admin');
       w.membership('adm/alice', 'alice', 'lldap_admin');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('lldap_admin'), ['admin']);
       assert.equal(w.ready(KIND, 'adm/hand'), 'False UserNotPrivileged');
       assert.match(w.message(KIND, 'adm/hand'), /no resource owns hand\. Declare an LldapUser for it in a privileged namespace/);
@@ -564,11 +564,11 @@ describe('memberships, from the resource to lldap', () => {
 
     it('a membership waits for the virtual group, and says who makes it', async () => {
       w.user('adm/root');
-      await w.settle();
+      await w.deliverEvents();
       const virtual = w.get('LldapGroup', 'op/lldap-admin');
       w.unwatched(() => w.kube.drop(virtual));
       w.membership('adm/m', 'root', 'lldap_admin');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.message(KIND, 'adm/m'), 'The virtual group for lldap_admin does not exist yet. The startup function creates it.');
       w.unwatched(() => w.kube.put('add', { ...virtual, status: { nameKey: 'lldap_admin' } } as typeof virtual));
       await w.reconcile(KIND, 'adm/m');
@@ -583,11 +583,11 @@ describe('memberships, from the resource to lldap', () => {
 
     it('no other resource of that name is the virtual group', async () => {
       w.user('adm/root');
-      await w.settle();
+      await w.deliverEvents();
       w.unwatched(() => w.kube.drop(w.get('LldapGroup', 'op/lldap-admin')));
       w.apply('LldapGroup', 'adm/fake', { displayName: 'lldap_admin' });
       w.membership('adm/m', 'root', 'lldap_admin');
-      await w.settle();
+      await w.deliverEvents();
       assert.match(w.message(KIND, 'adm/m'), /^The virtual group for lldap_admin does not exist yet/);
     });
 
@@ -599,7 +599,7 @@ describe('memberships, from the resource to lldap', () => {
     for (const [who, mark] of replacements)
       it(`an account that ${who} created anew during the join is taken out again`, async () => {
         w.user('adm/root');
-        await w.settle();
+        await w.deliverEvents();
         w.before(/addUserToGroup/, () =>
           w.byHand((directory) => {
             directory.deleteUser('root');
@@ -608,7 +608,7 @@ describe('memberships, from the resource to lldap', () => {
           }),
         );
         w.membership('adm/m', 'root', 'lldap_admin');
-        await w.settle();
+        await w.deliverEvents();
         assert.deepEqual(w.members('lldap_admin'), ['admin']);
         const { joined, joining } = w.status(KIND, 'adm/m');
         assert.deepEqual([w.ready(KIND, 'adm/m'), joined, joining], ['False UserNotPrivileged', undefined, undefined]);
@@ -616,20 +616,20 @@ describe('memberships, from the resource to lldap', () => {
 
     it('an account whose mark was removed during the join is taken out again', async () => {
       w.user('adm/root');
-      await w.settle();
+      await w.deliverEvents();
       w.before(/addUserToGroup/, () => w.byHand((directory) => directory.updateUser({ id: 'root', removeAttributes: ['k8s-owner'] })));
       w.membership('adm/m', 'root', 'lldap_admin');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('lldap_admin'), ['admin']);
       assert.equal(w.ready(KIND, 'adm/m'), 'False UserNotPrivileged');
     });
 
     it('an account that vanished during the join is told of by lldap alone', async () => {
       w.user('adm/root');
-      await w.settle();
+      await w.deliverEvents();
       w.before(/addUserToGroup/, () => w.byHand((directory) => directory.deleteUser('root')));
       w.membership('adm/m', 'root', 'lldap_admin');
-      await w.settle();
+      await w.deliverEvents();
       assert.notEqual(w.ready(KIND, 'adm/m'), 'True');
       assert.ok(w.status(KIND, 'adm/m').joining);
     });

@@ -21,7 +21,7 @@ import {
 } from '../../support/examples.ts';
 
 const SET = '2026-03-01T11:00:00+00:00';
-const settled = { observedGeneration: 1, conditions: [READY] };
+const steady = { observedGeneration: 1, conditions: [READY] };
 const owned = (text: string) => ({ name: 'k8s-owner', value: [text] });
 
 interface Lldap {
@@ -56,7 +56,7 @@ async function drifted(inventory: Partial<Inventory>, { users = [], groups = [],
 
 describe('functions/startup/drift', () => {
   const aUser = (example: Parameters<typeof user>[0] = {}, status: LldapUserStatus = {}): LldapUser =>
-    user({ ...example, status: { ...settled, uuid: 'uuid-alice', passwordModifiedAt: SET, ...status } });
+    user({ ...example, status: { ...steady, uuid: 'uuid-alice', passwordModifiedAt: SET, ...status } });
   const shown = (name: string) => [owned('v2;main;team/alice;created;uid-team-alice'), { name: 'display_name', value: [name] }];
   const has = (over: Partial<LldapAccount> = {}, more: LldapAccount['attributes'] = [owned('v2;main;team/alice;created;uid-team-alice')]) =>
     account({ attributes: [{ name: 'password_modified_date', value: [SET] }, ...more], ...over });
@@ -104,7 +104,7 @@ describe('functions/startup/drift', () => {
 
   describe('a steady group has drifted', () => {
     const aGroup = (example: Parameters<typeof group>[0] = {}, status: LldapGroupStatus = {}) =>
-      group({ ...example, status: { ...settled, groupId: 7, uuid: 'uuid-crew', ...status } });
+      group({ ...example, status: { ...steady, groupId: 7, uuid: 'uuid-crew', ...status } });
     const marked = (over: Partial<LldapGroupAccount> = {}) =>
       groupAccount({ attributes: [owned('v2;main;team/crew;created;uid-team-crew')], ...over });
     const virtual = {
@@ -129,7 +129,7 @@ describe('functions/startup/drift', () => {
   describe('a steady membership has drifted', () => {
     const JOINED = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' };
     const aMember = (example: Parameters<typeof membership>[0] = {}, joined = JOINED) =>
-      membership({ ...example, status: { ...settled, joined } });
+      membership({ ...example, status: { ...steady, joined } });
     const crew = { id: 7, uuid: 'uuid-crew', displayName: 'Crew' };
     const cases: Record<string, [ReturnType<typeof aMember>, LldapAccount[], boolean]> = {
       'not while the user is in the group': [aMember(), [account({ groups: [crew] })], false],
@@ -155,13 +155,13 @@ describe('functions/startup/drift', () => {
     };
     for (const [name, [definitions, is]] of Object.entries(cases)) {
       it(name, async () => {
-        const { found } = await drifted({ LldapAttributeSchema: [schema({ status: settled })] }, { definitions });
+        const { found } = await drifted({ LldapAttributeSchema: [schema({ status: steady })] }, { definitions });
         assert.deepEqual(found, is ? ['LldapAttributeSchema team/shoe-size'] : []);
       });
     }
   });
 
-  it('what is not settled is left to its own events', async () => {
+  it('what is not steady is left to its own events', async () => {
     const status = { observedGeneration: 1, conditions: [condition('Ready', 'False', 'LldapUnavailable')] };
     const { found } = await drifted(
       {
@@ -176,9 +176,9 @@ describe('functions/startup/drift', () => {
   });
 
   it('reads each user once, by id, whoever names it, and groups only where there are some', async () => {
-    const bob = membership({ metadata: { name: 'bob-crew' }, spec: { userName: 'bob' }, status: settled });
-    const { read } = await drifted({ LldapUser: [aUser()], LldapMembership: [membership({ status: settled }), bob] }, {});
+    const bob = membership({ metadata: { name: 'bob-crew' }, spec: { userName: 'bob' }, status: steady });
+    const { read } = await drifted({ LldapUser: [aUser()], LldapMembership: [membership({ status: steady }), bob] }, {});
     assert.deepEqual(read, ['users alice,bob']);
-    assert.deepEqual((await drifted({ LldapGroup: [group({ status: settled })] }, {})).read, ['users ', 'groups']);
+    assert.deepEqual((await drifted({ LldapGroup: [group({ status: steady })] }, {})).read, ['users ', 'groups']);
   });
 });

@@ -26,7 +26,7 @@ describe('startup, from the run to the cluster', () => {
     w.membership('team/m', 'alice', 'Crew');
     w.apply('LldapAttributeSchema', 'team/desk', { attributeName: 'desk', attributeType: 'Integer', target: 'User' });
     w.user('team/paused', { suspend: true });
-    await w.settle();
+    await w.deliverEvents();
     w.forget();
   }
 
@@ -92,7 +92,7 @@ describe('startup, from the run to the cluster', () => {
     it('one that a person deleted comes back, and wakes the memberships that wait for it', async () => {
       w.membership('adm/waits', 'nobody', 'lldap_admin');
       w.membership('adm/other', 'nobody', 'none');
-      await w.settle();
+      await w.deliverEvents();
       w.kube.drop(w.get('LldapGroup', VIRTUAL));
       w.forget();
       const summary = await w.startup();
@@ -135,7 +135,7 @@ describe('startup, from the run to the cluster', () => {
     it('a built-in group that lldap made anew is followed, and its memberships join it', async () => {
       w.user('adm/root');
       w.membership('adm/m', 'root', 'lldap_password_manager');
-      await w.settle();
+      await w.deliverEvents();
       w.byHand((directory) => {
         directory.deleteGroup(2);
         directory.createGroup({ displayName: 'LLDAP_password_manager' });
@@ -145,7 +145,7 @@ describe('startup, from the run to the cluster', () => {
       const { id, uuid } = w.groupOf('LLDAP_password_manager');
       const { groupId, uuid: recorded } = w.status('LldapGroup', 'op/lldap-password-manager');
       assert.deepEqual([groupId, recorded], [id, uuid]);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.posted.slice(0, 1), ['reconcile LldapMembership adm/m']);
       assert.deepEqual(w.members('LLDAP_password_manager'), ['root']);
     });
@@ -162,7 +162,7 @@ describe('startup, from the run to the cluster', () => {
     it('a built-in group that is missing in lldap is said to be, and comes back', async () => {
       w.user('adm/root');
       w.membership('adm/m', 'root', 'lldap_password_manager');
-      await w.settle();
+      await w.deliverEvents();
       w.byHand((directory) => directory.deleteGroup(2));
       assert.deepEqual([(await w.startup()).ok, (await w.startup()).virtualGroupsWritten], [true, 0]);
       const at = 'op/lldap-password-manager';
@@ -179,17 +179,17 @@ describe('startup, from the run to the cluster', () => {
       await w.startup();
       assert.equal(w.ready('LldapGroup', at), 'True');
       assert.ok(w.posted.includes('reconcile LldapMembership adm/m'));
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('lldap_password_manager'), ['root']);
     });
 
     it('one that becomes Ready wakes its memberships, although its uuid is the same', async () => {
       w.user('adm/root');
       w.membership('adm/has', 'root', 'lldap_admin');
-      await w.settle();
+      await w.deliverEvents();
       w.unwatched(() => w.forge('LldapGroup', VIRTUAL, { conditions: [] }));
       w.membership('adm/waits', 'root', 'lldap_admin');
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       await w.startup();
       assert.deepEqual(w.posted, ['reconcile LldapMembership adm/waits']);
@@ -358,7 +358,7 @@ describe('startup, from the run to the cluster', () => {
     it('asks for what was lost, then for rotated passwords, last for what is stalled', async () => {
       await inhabited();
       w.user('team/stalled', { email: 'stalled@example.com', passwordPolicy: 'Manage' });
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       w.unwatched(() => w.secret('team/s', 'password-2'));
       lost();
@@ -391,7 +391,7 @@ describe('startup, from the run to the cluster', () => {
       assert.deepEqual((await w.startup()).posted, NOTHING);
       const summary = await w.startup('drift');
       assert.deepEqual([summary.modes, summary.posted], [['drift'], { ...NOTHING, drifted: 1 }]);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(w.hasGroup('Crew'));
     });
 

@@ -6,7 +6,7 @@ import { refOf } from '../../../../shared/rules/resource-names.ts';
 import { condition, group, membership, OPERATOR_NAMESPACE, READY, schema, user } from '../../support/examples.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
-const settled = { observedGeneration: 1, conditions: [READY] };
+const steady = { observedGeneration: 1, conditions: [READY] };
 const failed = { observedGeneration: 1, conditions: [condition('Ready', 'False', 'LldapUnavailable')] };
 const retry = (nextTime: string): Retry => ({ nextTime, attempts: 1, category: 'Unavailable' });
 const asked = { annotations: { [REQUESTED_AT]: 'now' } };
@@ -15,15 +15,15 @@ const deleted = { deletionTimestamp: '2026-03-01T11:00:00Z' };
 describe('functions/startup/unsettled', () => {
   describe('a resource is looked at', () => {
     const cases: Record<string, [Parameters<typeof user>[0], boolean]> = {
-      'not when it is settled': [{ status: settled }, false],
+      'not when it is in steady state': [{ status: steady }, false],
       'when its first event was lost': [{ metadata: { finalizers: [] } }, true],
-      'when the event of a change was lost': [{ metadata: { generation: 2 }, status: settled }, true],
+      'when the event of a change was lost': [{ metadata: { generation: 2 }, status: steady }, true],
       'when it failed and nothing will try again': [{ status: failed }, true],
       'when a person may have mended it': [
         { status: { ...failed, conditions: [...failed.conditions, condition('Stalled', 'True')] } },
         true,
       ],
-      'when its finalizer was removed': [{ metadata: { finalizers: [] }, status: settled }, true],
+      'when its finalizer was removed': [{ metadata: { finalizers: [] }, status: steady }, true],
       'not while its retry is to come': [{ status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } }, false],
       'not while its retry is at most two minutes late': [{ status: { ...failed, retry: retry('2026-03-01T11:58:00.000Z') } }, false],
       'when its retry is later than that': [{ status: { ...failed, retry: retry('2026-03-01T11:57:59.999Z') } }, true],
@@ -36,15 +36,15 @@ describe('functions/startup/unsettled', () => {
         { metadata: { finalizers: [] }, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
         false,
       ],
-      'when a person asks': [{ metadata: asked, status: settled }, true],
+      'when a person asks': [{ metadata: asked, status: steady }, true],
       'when a person asks, though a retry is to come': [
         { metadata: asked, status: { ...failed, retry: retry('2026-03-01T12:01:00.000Z') } },
         true,
       ],
-      'not when that was done': [{ metadata: asked, status: { ...settled, lastHandledReconcileAt: 'now' } }, false],
-      'when it is being deleted and waits for us': [{ metadata: deleted, status: settled }, true],
+      'not when that was done': [{ metadata: asked, status: { ...steady, lastHandledReconcileAt: 'now' } }, false],
+      'when it is being deleted and waits for us': [{ metadata: deleted, status: steady }, true],
       'not when it is being deleted and waits for others': [
-        { metadata: { ...deleted, finalizers: ['example.com/other'] }, status: settled },
+        { metadata: { ...deleted, finalizers: ['example.com/other'] }, status: steady },
         false,
       ],
       'not when it is being deleted and its retry is to come': [
@@ -53,7 +53,7 @@ describe('functions/startup/unsettled', () => {
       ],
       'not when it is suspended and says so': [{ spec: { suspend: true }, status: failed }, false],
       'not when it is suspended and says so, though a person asks': [{ spec: { suspend: true }, metadata: asked, status: failed }, false],
-      'when it was suspended, and does not say so yet': [{ spec: { suspend: true }, metadata: { generation: 2 }, status: settled }, true],
+      'when it was suspended, and does not say so yet': [{ spec: { suspend: true }, metadata: { generation: 2 }, status: steady }, true],
     };
     for (const [name, [example, looks]] of Object.entries(cases)) it(name, () => assert.equal(needsReconcile(user(example), NOW), looks));
   });
@@ -111,14 +111,14 @@ describe('functions/startup/unsettled', () => {
     assert.deepEqual(lost({ LldapUser: [waits('SecretNotFound')] }), []);
   });
 
-  it('what is settled is left alone, of every kind', () => {
+  it('what is in steady state is left alone, of every kind', () => {
     const joined = { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' };
     assert.deepEqual(
       lost({
-        LldapUser: [user({ status: settled })],
-        LldapGroup: [group({ status: settled })],
-        LldapMembership: [membership({ status: { ...settled, joined } })],
-        LldapAttributeSchema: [schema({ status: settled })],
+        LldapUser: [user({ status: steady })],
+        LldapGroup: [group({ status: steady })],
+        LldapMembership: [membership({ status: { ...steady, joined } })],
+        LldapAttributeSchema: [schema({ status: steady })],
       }),
       [],
     );
@@ -135,11 +135,11 @@ describe('functions/startup/unsettled', () => {
 
     const joined = membership({
       spec: { groupName: 'lldap_admin' },
-      status: { ...settled, joined: { userUuid: 'uuid-alice', groupId: 1, groupUuid: 'uuid-admins' } },
+      status: { ...steady, joined: { userUuid: 'uuid-alice', groupId: 1, groupUuid: 'uuid-admins' } },
     });
-    const stands = { ...virtual(OPERATOR_NAMESPACE), status: { ...settled, groupId: 4, uuid: 'uuid-new' } };
-    const pretends = { ...virtual('team'), status: { ...settled, groupId: 9, uuid: 'uuid-other' } };
-    const stays = { ...stands, status: { ...settled, groupId: 1, uuid: 'uuid-admins' } };
+    const stands = { ...virtual(OPERATOR_NAMESPACE), status: { ...steady, groupId: 4, uuid: 'uuid-new' } };
+    const pretends = { ...virtual('team'), status: { ...steady, groupId: 9, uuid: 'uuid-other' } };
+    const stays = { ...stands, status: { ...steady, groupId: 1, uuid: 'uuid-admins' } };
 
     it('alone say what a built-in name means', () => {
       assert.deepEqual(lost({ LldapGroup: [stays, pretends], LldapMembership: [joined] }), []);
@@ -149,10 +149,10 @@ describe('functions/startup/unsettled', () => {
 
   describe('a steady membership is looked at', () => {
     const aMember = (status: LldapMembershipStatus = {}, more: Parameters<typeof membership>[0] = {}) =>
-      membership({ ...more, status: { ...settled, joined: { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' }, ...status } });
-    const aUser = (status: LldapUserStatus = {}) => user({ status: { ...settled, uuid: 'uuid-alice', ...status } });
+      membership({ ...more, status: { ...steady, joined: { userUuid: 'uuid-alice', groupId: 7, groupUuid: 'uuid-crew' }, ...status } });
+    const aUser = (status: LldapUserStatus = {}) => user({ status: { ...steady, uuid: 'uuid-alice', ...status } });
     const aGroup = (status: LldapGroupStatus = {}, displayName = 'Crew') =>
-      group({ spec: { displayName }, status: { ...settled, groupId: 7, uuid: 'uuid-crew', ...status } });
+      group({ spec: { displayName }, status: { ...steady, groupId: 7, uuid: 'uuid-crew', ...status } });
     const cases: Record<string, [Partial<Inventory>, boolean]> = {
       'not while all is as it was': [{ LldapUser: [aUser()], LldapGroup: [aGroup()], LldapMembership: [aMember()] }, false],
       'when its user was made anew': [{ LldapUser: [aUser({ uuid: 'uuid-new' })], LldapMembership: [aMember()] }, true],
@@ -164,13 +164,13 @@ describe('functions/startup/unsettled', () => {
       'when its group has another name': [{ LldapGroup: [aGroup({}, 'Team')], LldapMembership: [aMember()] }, true],
       'not when another user or group was made anew': [
         {
-          LldapUser: [user({ spec: { username: 'bob' }, status: { ...settled, uuid: 'uuid-bob' } })],
+          LldapUser: [user({ spec: { username: 'bob' }, status: { ...steady, uuid: 'uuid-bob' } })],
           LldapGroup: [aGroup({ groupId: 9, uuid: 'uuid-other' }, 'Other')],
           LldapMembership: [aMember()],
         },
         false,
       ],
-      'when it records nothing': [{ LldapMembership: [membership({ status: settled })] }, true],
+      'when it records nothing': [{ LldapMembership: [membership({ status: steady })] }, true],
       'not when it is suspended': [
         { LldapUser: [aUser({ uuid: 'uuid-new' })], LldapMembership: [aMember({}, { spec: { suspend: true } })] },
         false,
@@ -187,7 +187,7 @@ describe('functions/startup/unsettled', () => {
 
   describe('two resources that think that one object is theirs', () => {
     const owner = (namespace: string, more: Parameters<typeof user>[0] = {}) =>
-      user({ ...more, metadata: { namespace, ...more?.metadata }, status: { ...settled, uuid: 'uuid-alice', ...more?.status } });
+      user({ ...more, metadata: { namespace, ...more?.metadata }, status: { ...steady, uuid: 'uuid-alice', ...more?.status } });
     it('are both looked at', () => {
       assert.deepEqual(lost({ LldapUser: [owner('one'), owner('two'), owner('three', { status: { uuid: 'uuid-other' } })] }), [
         'LldapUser one/alice',
@@ -196,7 +196,7 @@ describe('functions/startup/unsettled', () => {
     });
     it('may be a user and a group, for which a uuid means another thing', () => {
       assert.deepEqual(
-        lost({ LldapUser: [owner('one')], LldapGroup: [group({ status: { ...settled, groupId: 7, uuid: 'uuid-alice' } })] }),
+        lost({ LldapUser: [owner('one')], LldapGroup: [group({ status: { ...steady, groupId: 7, uuid: 'uuid-alice' } })] }),
         [],
       );
     });
@@ -209,7 +209,7 @@ describe('functions/startup/unsettled', () => {
       assert.deepEqual(lost({ LldapUser: [owner('one'), suspended] }), ['LldapUser one/alice']);
     });
     it('are none where they record nothing', () => {
-      assert.deepEqual(lost({ LldapUser: [user({ status: settled }), user({ metadata: { namespace: 'two' }, status: settled })] }), []);
+      assert.deepEqual(lost({ LldapUser: [user({ status: steady }), user({ metadata: { namespace: 'two' }, status: steady })] }), []);
     });
     it('are none if one of them is being deleted', () => {
       assert.deepEqual(lost({ LldapUser: [owner('one'), owner('two', { metadata: { ...deleted, finalizers: [] } })] }), []);

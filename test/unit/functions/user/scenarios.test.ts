@@ -22,7 +22,7 @@ describe('users, from the resource to lldap', () => {
   async function made(over: Partial<LldapUserSpec> = {}): Promise<void> {
     w.secret('team/s', 'password-1');
     w.user(PLACE, { ...MANAGED, ...over });
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, PLACE), 'True', w.message(KIND, PLACE));
     w.forget();
   }
@@ -38,7 +38,7 @@ describe('users, from the resource to lldap', () => {
   /** Another tenant's resource for the same username, which says Conflict. */
   async function withContender(): Promise<string> {
     const { metadata } = w.user('other/alice');
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, 'other/alice'), 'False Conflict');
     w.forget();
     return `v2;main;other/alice;created;${metadata.uid}`;
@@ -47,7 +47,7 @@ describe('users, from the resource to lldap', () => {
   describe('the account', () => {
     it('is created in one call with all that the spec says and with its mark, and the status says so', async () => {
       const { metadata } = w.user(PLACE, { username: 'Alice', displayName: 'Alice A.', firstName: 'Alice', lastName: '' });
-      await w.settle();
+      await w.deliverEvents();
       const { uuid, email, displayName, attributes } = w.accountOf('alice');
       assert.deepEqual([email, displayName], ['alice@example.com', 'Alice A.']);
       assert.deepEqual(Object.fromEntries(attributes), {
@@ -69,7 +69,7 @@ describe('users, from the resource to lldap', () => {
       w.user(PLACE);
       w.apply('LldapGroup', 'team/crew', { displayName: 'Crew' });
       w.membership('team/m', 'alice', 'Crew');
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       assert.equal((await w.reconcile(KIND, PLACE)).result, 'reconciled');
       assert.deepEqual(w.calls, [`kube GET ${KIND} ${PLACE}`, 'lldap user alice']);
@@ -81,7 +81,7 @@ describe('users, from the resource to lldap', () => {
     it('takes each change of the spec, and gets back what a person changed', async () => {
       await made({ displayName: 'Alice' });
       w.edit(KIND, PLACE, { email: 'new@example.com' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.did, ['updated the user']);
       assert.equal(w.accountOf('alice').email, 'new@example.com');
       w.byHand((directory) => directory.updateUser({ id: 'alice', displayName: 'Somebody' }));
@@ -95,7 +95,7 @@ describe('users, from the resource to lldap', () => {
       w.membership('team/m', 'alice', 'crew');
       w.account('bob');
       w.membership('team/of-bob', 'bob', 'crew');
-      await w.settle();
+      await w.deliverEvents();
       const before = w.status(KIND, PLACE).uuid;
       w.byHand((directory) => directory.deleteUser('alice'));
       w.forget();
@@ -104,7 +104,7 @@ describe('users, from the resource to lldap', () => {
       assert.deepEqual(w.posted, ['reconcile LldapMembership team/m']);
       assert.notEqual(w.status(KIND, PLACE).uuid, before);
       assert.ok(works('password-1'));
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice', 'bob']);
     });
 
@@ -113,23 +113,23 @@ describe('users, from the resource to lldap', () => {
       w.apply('LldapGroup', 'team/crew', { displayName: 'Crew' });
       w.membership('team/m', 'alice', 'Crew');
       w.membership('team/waits', 'alice', 'none');
-      await w.settle();
+      await w.deliverEvents();
       w.account('bob');
       w.edit(KIND, PLACE, { email: 'bob@example.com' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False EmailTaken');
       w.forget();
       w.edit(KIND, PLACE, { email: 'alice@example.com' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.posted, ['reconcile LldapMembership team/waits']);
     });
 
     it("an e-mail address that another has: the message names the holder and the holder's resource", async () => {
       w.user('team/bob');
       w.account('carol');
-      await w.settle();
+      await w.deliverEvents();
       w.user(PLACE, { email: 'Bob@example.com' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False EmailTaken');
       assert.match(
         w.message(KIND, PLACE),
@@ -137,32 +137,32 @@ describe('users, from the resource to lldap', () => {
       );
       assert.ok(!w.hasAccount('alice'));
       w.edit(KIND, PLACE, { email: 'carol@example.com' });
-      await w.settle();
+      await w.deliverEvents();
       assert.match(w.message(KIND, PLACE), /the user carol has the address carol@example\.com \(managed by no resource\)/);
       assert.equal(w.status(KIND, PLACE).retry?.category, 'Taken');
     });
 
     it("the operator's own login is nobody's, and its resource goes without a trace", async () => {
       w.user('adm/x', { username: 'Admin', deletionPolicy: 'Delete' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, 'adm/x', 'Stalled'), 'True Protected');
       assert.equal(
         w.message(KIND, 'adm/x'),
         'spec.username: the operator logs in as Admin, and no resource may own that account. Delete this resource.',
       );
       w.delete(KIND, 'adm/x');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, 'adm/x'), w.hasAccount('admin'), w.asked], [false, true, []]);
     });
 
     it('that is there already is adopted by privileged namespaces alone', async () => {
       const { uuid } = w.account('alice');
       w.user(PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE, 'Stalled'), 'True NotOurs');
       assert.equal(w.markOf(w.accountOf('alice')), undefined);
       const { metadata } = w.user('adm/alice');
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.markOf(w.accountOf('alice')), `v2;main;adm/alice;adopted;${metadata.uid};${uuid}`);
       assert.equal(w.status(KIND, 'adm/alice').origin, 'adopted');
     });
@@ -170,7 +170,7 @@ describe('users, from the resource to lldap', () => {
     it('whose creation was not answered is taken as ours, and nothing is created twice', async () => {
       w.fail(/createUser/, 'unanswered');
       w.user(PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.ready(KIND, PLACE), w.hasAccount('alice')], ['False LldapUnavailable', true]);
       await w.pass(6);
       assert.equal(w.ready(KIND, PLACE), 'True');
@@ -184,24 +184,24 @@ describe('users, from the resource to lldap', () => {
 
     it('wait for their definition, and the condition says which', async () => {
       w.apply('LldapAttributeSchema', 'team/floor', { attributeName: 'floor', attributeType: 'Integer', target: 'User' });
-      await w.settle();
+      await w.deliverEvents();
       w.user(PLACE, desk);
-      await w.settle();
+      await w.deliverEvents();
       const message = 'lldap has no attribute desk for users. Create an LldapAttributeSchema for it, or correct spec.attributes.';
       assert.deepEqual([w.ready(KIND, PLACE), w.message(KIND, PLACE)], ['False DependencyNotReady', message]);
       assert.equal(w.message(KIND, PLACE, 'DependenciesReady'), message);
       assert.equal(w.ready(KIND, PLACE, 'PasswordSynced'), 'unset');
       w.apply('LldapAttributeSchema', 'team/desk', { attributeName: 'desk', attributeType: 'Integer', target: 'User' });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.ready(KIND, PLACE), w.ready(KIND, PLACE, 'DependenciesReady')], ['True', 'True DependenciesReady']);
       assert.deepEqual(w.accountOf('alice').attributes.get('desk'), ['7']);
     });
 
     it('that the spec no longer names leave no condition of dependencies behind', async () => {
       w.user(PLACE, desk);
-      await w.settle();
+      await w.deliverEvents();
       w.edit(KIND, PLACE, { attributes: [] });
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.ready(KIND, PLACE), w.ready(KIND, PLACE, 'DependenciesReady')], ['True', 'unset']);
     });
   });
@@ -210,7 +210,7 @@ describe('users, from the resource to lldap', () => {
     it('is set from the Secret, once', async () => {
       w.secret('team/s', 'password-1');
       w.user(PLACE, MANAGED);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(works('password-1'));
       assert.deepEqual(w.did, ['created the user', 'set the password']);
       assert.equal(w.ready(KIND, PLACE, 'PasswordSynced'), 'True PasswordSynced');
@@ -225,7 +225,7 @@ describe('users, from the resource to lldap', () => {
     it('follows the Secret at once', async () => {
       await made();
       w.secret('team/s', 'password-2');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([works('password-1'), works('password-2')], [false, true]);
       assert.deepEqual(w.posted, [`reconcile ${KIND} ${PLACE}`]);
       assert.deepEqual(w.did, ['set the password']);
@@ -274,17 +274,17 @@ describe('users, from the resource to lldap', () => {
 
     it('is missing with its Secret: the account is created, the rest waits and is enqueued', async () => {
       w.user(PLACE, MANAGED);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(w.hasAccount('alice'));
       assert.deepEqual([w.ready(KIND, PLACE), w.ready(KIND, PLACE, 'PasswordSynced')], ['False SecretNotFound', 'False SecretNotFound']);
       w.secret('team/s', 'password-1');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.ready(KIND, PLACE), works('password-1')], ['True', true]);
     });
 
     it('without a reference to a Secret says what to name', async () => {
       w.user(PLACE, { passwordPolicy: 'Manage' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE, 'Stalled'), 'True InvalidValue');
       assert.equal(
         w.message(KIND, PLACE),
@@ -296,7 +296,7 @@ describe('users, from the resource to lldap', () => {
       w.account('bob');
       w.secret('team/s', 'password-1');
       w.user(PLACE, { ...MANAGED, email: 'bob@example.com' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False EmailTaken');
       assert.equal(w.ready(KIND, PLACE, 'PasswordSynced'), 'Unknown PasswordUnchecked');
       assert.equal(w.message(KIND, PLACE, 'PasswordSynced'), 'The reconcile failed before it reached the password.');
@@ -305,7 +305,7 @@ describe('users, from the resource to lldap', () => {
     it('with InitialOnly is set if none was ever set, and then the Secret is not even read', async () => {
       w.secret('team/s', 'password-1');
       w.user(PLACE, { ...MANAGED, passwordPolicy: 'InitialOnly' });
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(works('password-1'));
       assert.equal(w.ready(KIND, PLACE, 'PasswordSynced'), 'True PasswordInitialOnly');
       w.unwatched(() => w.kube.deleteSecret('team/s'));
@@ -318,7 +318,7 @@ describe('users, from the resource to lldap', () => {
 
     it('is left alone with Ignore: no Secret is read', async () => {
       w.user(PLACE, { ...MANAGED, passwordPolicy: 'Ignore' });
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'True');
       assert.ok(!w.calls.some((call) => call.includes('Secret')));
     });
@@ -327,7 +327,7 @@ describe('users, from the resource to lldap', () => {
       w.kube.deleteSecret(`op/${PASSWORD_KEY_SECRET}`);
       w.secret('team/s', 'password-1');
       w.user(PLACE, MANAGED);
-      await w.settle();
+      await w.deliverEvents();
       assert.equal(w.ready(KIND, PLACE), 'False PasswordKeyMissing');
       assert.ok(!w.hasAccount('alice'));
       w.kube.putSecret({ metadata: { name: PASSWORD_KEY_SECRET, namespace: 'op' }, data: { key: Buffer.alloc(32, 1).toString('base64') } });
@@ -352,10 +352,10 @@ describe('users, from the resource to lldap', () => {
 
     it('comes last: LDAP that is down leaves the account created', async () => {
       w.secret('team/s', 'password-1');
-      await w.settle();
+      await w.deliverEvents();
       w.fail(/ldap setPassword/, 'refused');
       w.user(PLACE, MANAGED);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.ready(KIND, PLACE), w.hasAccount('alice')], ['False LldapUnavailable', true]);
       assert.equal(w.status(KIND, PLACE).uuid, w.accountOf('alice').uuid);
       await w.pass(6);
@@ -374,10 +374,10 @@ describe('users, from the resource to lldap', () => {
 
     it('of an account that vanished right after is recorded without a date', async () => {
       w.secret('team/s', 'password-1');
-      await w.settle();
+      await w.deliverEvents();
       w.before(/ldap setPassword/, () => w.before(/lldap user alice/, () => w.byHand((directory) => directory.deleteUser('alice'))));
       w.user(PLACE, MANAGED);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!('passwordModifiedAt' in w.status(KIND, PLACE)));
       assert.ok(w.status(KIND, PLACE).passwordHash);
     });
@@ -463,7 +463,7 @@ describe('users, from the resource to lldap', () => {
       w = createWorld();
       w.secret('team/s', 'password-1');
       w.user(PLACE, { ...MANAGED, passwordPolicy: 'Ignore' });
-      await w.settle();
+      await w.deliverEvents();
       replace(await withContender(), 'password-1');
       await w.reconcile(KIND, PLACE);
       assert.ok(!w.calls.includes('ldap verify alice'));
@@ -484,7 +484,7 @@ describe('users, from the resource to lldap', () => {
     it('one that we may take is ours again: nothing is handed over', async () => {
       w.secret('adm/s', 'password-1');
       w.user('adm/alice', MANAGED);
-      await w.settle();
+      await w.deliverEvents();
       replace(undefined);
       w.forget();
       await w.reconcile(KIND, 'adm/alice');
@@ -523,7 +523,7 @@ describe('users, from the resource to lldap', () => {
       w.membership('team/of-bob', 'bob', 'crew');
       await withContender();
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.did.slice(0, 1), ['deleted the user']);
       assert.deepEqual(w.posted.slice(0, 3), [
         'reconcile LldapMembership team/m',
@@ -538,10 +538,10 @@ describe('users, from the resource to lldap', () => {
       w.account('alice');
       w.user('adm/alice');
       w.user('team/bob', { deletionPolicy: 'Retain' });
-      await w.settle();
+      await w.deliverEvents();
       w.delete(KIND, 'adm/alice');
       w.delete(KIND, 'team/bob');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual([w.has(KIND, 'adm/alice'), w.has(KIND, 'team/bob')], [false, false]);
       assert.deepEqual([w.hasAccount('alice'), w.hasAccount('bob')], [true, true]);
     });
@@ -551,22 +551,22 @@ describe('users, from the resource to lldap', () => {
       const theirs = await withContender();
       replace(theirs, 'password-1');
       w.delete(KIND, PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, PLACE));
       assert.ok(w.hasAccount('alice'));
       assert.ok(!works('password-1'), 'a password that works there by a lost answer is disabled');
       w.user('team/bob');
-      await w.settle();
+      await w.deliverEvents();
       w.byHand((directory) => directory.deleteUser('bob'));
       w.delete(KIND, 'team/bob');
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.has(KIND, 'team/bob'));
     });
 
     it('a resource that vanishes while its account is created leaves no account', async () => {
       w.before(/STATUS LldapUser/, () => w.kube.drop(w.get(KIND, PLACE)));
       w.user(PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(!w.hasAccount('alice'));
     });
 
@@ -576,7 +576,7 @@ describe('users, from the resource to lldap', () => {
         w.kube.drop(w.get(KIND, PLACE));
       });
       w.user(PLACE);
-      await w.settle();
+      await w.deliverEvents();
       assert.ok(w.hasAccount('alice'));
     });
 
@@ -602,10 +602,10 @@ describe('users, from the resource to lldap', () => {
       w.user('team/c', { ...MANAGED, passwordSecretRef: { name: 't', key: 'password' } });
       w.user('other/d', MANAGED);
       w.kube.create(KIND, 'team', 'e', {}, { username: 'e', email: 'e@example.com', passwordSecretRef: REF });
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       w.secret('team/s', 'password-2');
-      await w.settle();
+      await w.deliverEvents();
       assert.deepEqual(w.posted.sort(), [`reconcile ${KIND} team/a`, `reconcile ${KIND} team/b`]);
     });
 
@@ -624,7 +624,7 @@ describe('users, from the resource to lldap', () => {
       w = createWorld({ NAMESPACES: 'own' });
       w.user('op/a', MANAGED);
       w.user('team/a', MANAGED);
-      await w.settle();
+      await w.deliverEvents();
       w.forget();
       assert.deepEqual(await w.ask('user', { what: 'secret', namespace: 'team', name: 's', redelivered: 0 }), { status: 204 });
       assert.deepEqual([w.calls, w.posted], [[], []]);
@@ -637,7 +637,7 @@ describe('users, from the resource to lldap', () => {
     w.account('alice');
     replace('v2;blue;team/alice;created;uid-x');
     w.user('adm/alice');
-    await w.settle();
+    await w.deliverEvents();
     assert.equal(w.ready(KIND, 'adm/alice', 'Stalled'), 'True NotOurs');
     assert.match(w.message(KIND, 'adm/alice'), /belongs to the operator installation of instance "blue"/);
   });

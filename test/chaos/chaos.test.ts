@@ -15,7 +15,7 @@ const SEED = Number(process.env.SEED ?? 1);
 const WORKERS = 2;
 
 describe('random schedules', () => {
-  it(`${SCHEDULES} schedules keep every promise`, async function () {
+  it(`${SCHEDULES} schedules of seed ${SEED} keep every promise`, async function () {
     this.timeout(0);
     const outcomes = await Promise.all(Array.from({ length: WORKERS }, (_, i) => playShare(i)));
     for (const { found } of outcomes) {

@@ -21,20 +21,24 @@ const MOMENT = 10_000;
 /** Plays a schedule to its end. @throws Violation with the first rule that did not hold */
 export async function play(schedule: Schedule, trace?: (line: string) => void): Promise<World> {
   const world = new World(schedule);
-  world.course.trace = trace;
-  world.broker.post({ what: 'startup', mode: 'sweep' });
-  if (schedule.installed) await world.course.runUntil(world.scheduler.now + MOMENT, createRandom(0));
-  for (const step of schedule.steps) {
-    trace?.(JSON.stringify(step));
-    await take(world, step);
+  try {
+    world.course.trace = trace;
+    world.broker.post({ what: 'startup', mode: 'sweep' });
+    if (schedule.installed) await world.course.runUntil(world.scheduler.now + MOMENT, createRandom(0));
+    for (const step of schedule.steps) {
+      trace?.(JSON.stringify(step));
+      await take(world, step);
+    }
+    heal(world);
+    trace?.('the faults are over');
+    if (!world.isLossy && !world.needsFull && world.residue.size === 0) await withoutSweep(world, schedule);
+    await calm(world, schedule);
+    await patience(world, schedule);
+    checkEnd(world);
+    await quiet(world, schedule);
+  } finally {
+    world.scheduler.close();
   }
-  heal(world);
-  trace?.('the faults are over');
-  if (!world.isLossy && !world.needsFull && world.residue.size === 0) await withoutSweep(world, schedule);
-  await calm(world, schedule);
-  await patience(world, schedule);
-  checkEnd(world);
-  await quiet(world, schedule);
   return world;
 }
 

@@ -62,6 +62,8 @@ interface Sleeper {
   at: number;
   process: Process;
   wake(): void;
+  /** Lets go of the signal: Node keeps everything that a listener of a composite signal reaches. */
+  forget(): void;
 }
 
 /** Lets all that follows from what was just done happen, up to the next calls. */
@@ -116,8 +118,14 @@ export class Scheduler {
   cut(process: Process): Call[] {
     const cut = this.calls.filter((call) => call.by === process);
     this.calls = this.calls.filter((call) => call.by !== process);
+    for (const sleeper of this.#sleepers) if (sleeper.process === process) sleeper.forget();
     this.#sleepers = this.#sleepers.filter((sleeper) => sleeper.process !== process);
     return cut;
+  }
+
+  /** At the end of a schedule. */
+  close(): void {
+    for (const sleeper of this.#sleepers.splice(0)) sleeper.forget();
   }
 
   clockOf(process: Process): Clock {
@@ -161,9 +169,10 @@ export class Scheduler {
         at: this.now + ms,
         process,
         wake: () => {
-          signal?.removeEventListener('abort', stop);
+          sleeper.forget();
           resolve();
         },
+        forget: () => signal?.removeEventListener('abort', stop),
       };
       if (!process.alive) return;
       if (signal?.aborted) return stop();

@@ -5,7 +5,7 @@ import type { HttpRequest } from '../../../shared/platform/http.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
-/** Over an lldap that answers every operation with this result. */
+/** Over an lldap that answers every operation with this result or error. */
 function bench(result: unknown = { ok: true }) {
   const operations: [name: string, variables: unknown][] = [];
   const closed: string[] = [];
@@ -14,7 +14,8 @@ function bench(result: unknown = { ok: true }) {
       if (url === '/auth/simple/login') return { status: 200, headers: {}, text: '{"token":"t","refreshToken":"r"}' };
       const { operationName, variables } = JSON.parse(body);
       operations.push([operationName, variables]);
-      return { status: 200, headers: {}, text: JSON.stringify({ data: { result } }) };
+      const answer = result instanceof Error ? { errors: [{ message: result.message }] } : { data: { result } };
+      return { status: 200, headers: {}, text: JSON.stringify(answer) };
     },
     close: () => void closed.push('closed'),
   };
@@ -130,6 +131,50 @@ describe('the client of lldap', () => {
       const { client, operations } = bench(result);
       assert.deepEqual(await write(client), result);
       assert.deepEqual(operations, [[operation, variables]]);
+    });
+  }
+
+  it('reads a user and a group by id, also one that looks like part of a URL', async () => {
+    const users = bench(user('a%2fb'));
+    assert.deepEqual(await users.client.user('a%2fb'), user('a%2fb'));
+    assert.deepEqual(users.operations, [['user', { userId: 'a%252fb' }]]);
+    const groups = bench(group);
+    assert.deepEqual(await groups.client.group(7), group);
+    assert.deepEqual(groups.operations, [['group', { groupId: 7 }]]);
+  });
+
+  it('reads all groups', async () => {
+    const { client, operations } = bench([group]);
+    assert.deepEqual([await client.groups(), operations], [[group], [['groups', {}]]]);
+  });
+
+  it('reads all definitions of attributes, with their types as resources have them', async () => {
+    const types = { STRING: 'String', INTEGER: 'Integer', JPEG_PHOTO: 'JpegPhoto', DATE_TIME: 'DateTime' };
+    const flags = { isList: false, isVisible: true, isEditable: false, isHardcoded: false, isReadonly: true };
+    const define = (field: string) =>
+      Object.entries(types).map((type) => ({ name: 'a', ...flags, [field]: type[field === 'type' ? 1 : 0] }));
+    const attributes = define('attributeType');
+    const { client } = bench({ userSchema: { attributes }, groupSchema: { attributes: attributes.slice(2) } });
+    assert.deepEqual(await client.schema(), { User: define('type'), Group: define('type').slice(2) });
+  });
+
+  const NOT_FOUND = 'Entity not found: `x`';
+  const EXISTS =
+    'Database transaction error: `Execution Error: error returned from database: (code: 2067) UNIQUE constraint failed: memberships.user_id`';
+  const NO_ATTRIBUTE = 'Attribute desk is not defined in the schema';
+  const alreadySo: Record<string, [error: string, call: (client: LldapClient) => Promise<unknown>]> = {
+    'a user that is not there': [NOT_FOUND, (client) => client.user('bob')],
+    'a group that is not there': [NOT_FOUND, (client) => client.group(8)],
+    'the deletion of a user that is not there': [NOT_FOUND, (client) => client.deleteUser('bob')],
+    'the deletion of a group that is not there': [NOT_FOUND, (client) => client.deleteGroup(8)],
+    'the joining of a member': [EXISTS, (client) => client.addUserToGroup('bob', 8)],
+    'the removal of who is no member': [NOT_FOUND, (client) => client.removeUserFromGroup('bob', 8)],
+    'the deletion of an attribute that is not there': [NO_ATTRIBUTE, (client) => client.deleteAttribute('User', 'desk')],
+  };
+  for (const [what, [error, call]] of Object.entries(alreadySo)) {
+    it(`takes ${what} for no error, but another failure for one`, async () => {
+      assert.equal(await call(bench(new Error(error)).client), undefined);
+      await assert.rejects(call(bench(new Error('Unforeseen')).client), { name: 'LldapError', kind: 'unforeseen' });
     });
   }
 

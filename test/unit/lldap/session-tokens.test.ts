@@ -72,6 +72,11 @@ describe("the session's tokens", () => {
     });
   }
 
+  it('come from a login for a caller whose token nobody knows', async () => {
+    const { session, asked } = bench(login(A));
+    assert.deepEqual([await session.renew('unknown'), asked()], [A, [LOGIN]]);
+  });
+
   it('are not renewed for who was refused with an older one', async () => {
     const { session, asked } = bench(login(A), answer({ token: B }));
     await session.token();
@@ -116,8 +121,8 @@ describe("the session's tokens", () => {
       const { session, clock, current, asked } = bench(answer({}, 401), answer({}, 401), answer({}, 401), login(A));
       assert.deepEqual([await failure(session.token()), await failure(session.token()), asked()], [REFUSED, REFUSED, [LOGIN]]);
       for (const other of [
-        { ...ADMIN, username: 'other' },
-        { ...ADMIN, password: 'other' },
+        { username: 'admin', password: 'other' },
+        { username: 'other', password: 'other' },
       ]) {
         current.credentials = async () => other;
         assert.deepEqual([await failure(session.token()), asked()], [REFUSED, [LOGIN]]);

@@ -64,6 +64,7 @@ describe('shared/kube/listed', () => {
         managed({ manager: 'policy', subresource: 'status', fieldsV1: status('Checked') }),
         undefined,
       ],
+      'is not a tool that writes no status': [managed({ manager: 'kubectl', fieldsV1: status('Ready') }), undefined],
       'is found beside others': [
         managed({ manager: 'kubectl' }, { manager: 'manager', subresource: 'status', fieldsV1: status('Ready') }),
         'manager',

@@ -58,4 +58,16 @@ describe('shared/telemetry/log', () => {
       ],
     );
   });
+
+  it('goes to standard output, if nowhere else', () => {
+    const { write } = process.stdout;
+    const written: string[] = [];
+    process.stdout.write = (line: string | Uint8Array) => written.push(String(line)) > 0;
+    try {
+      createLog('info').info('said');
+    } finally {
+      process.stdout.write = write;
+    }
+    assert.match(written.join(''), /^\{.*"message":"said"\}\n$/);
+  });
 });

@@ -2,31 +2,29 @@ import type { Summary } from '../../../functions/startup/run.ts';
 import { INSTANCE_LABEL, MARK_ATTRIBUTE, PASSWORD_KEY_SECRET, REQUESTED_AT, VIRTUAL_LABEL } from '../../../shared/constants.ts';
 import type { Report } from '../../../shared/engine/kind.ts';
 import type { OperatorEvent, SweepMode } from '../../../shared/events/parse.ts';
-import type { Connection, KubeRequest } from '../../../shared/kube/connection.ts';
-import type { KubernetesEvent } from '../../../shared/kube/objects.ts';
-import {
-  type Condition,
-  type KindName,
-  type LldapMembership,
-  type LldapMembershipSpec,
-  type LldapUser,
-  type LldapUserSpec,
-  type ObjectMeta,
-  PLURALS,
-  type ResourceOf,
+import type {
+  Condition,
+  KindName,
+  LldapMembership,
+  LldapMembershipSpec,
+  LldapUser,
+  LldapUserSpec,
+  ObjectMeta,
+  ResourceOf,
 } from '../../../shared/kube/resources.ts';
 import { targetOf } from '../../../shared/lookup/dependents.ts';
 import { loadConfig } from '../../../shared/service/config.ts';
 import type { Answer } from '../../../shared/service/server.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
-import { BrokerDouble, type Delivery, nameOf } from '../../chaos/broker-double.ts';
-import { type AnyResource, KubeDouble } from '../../chaos/kube-double.ts';
+import { type Delivery, nameOf } from '../../chaos/broker-double.ts';
+import type { AnyResource, KubeListener } from '../../chaos/kube-double.ts';
 import { LldapDouble } from '../../chaos/lldap-double.ts';
 import { createProcess, FUNCTION_OF, FUNCTIONS, type FunctionName, type Process } from '../../chaos/process.ts';
 import { createRandom } from '../../chaos/random.ts';
-import { type Call, context, type Fault, Scheduler, settleMicrotasks } from '../../chaos/scheduler.ts';
+import { type Call, context, type Fault, settleMicrotasks } from '../../chaos/scheduler.ts';
 import type { Directory } from '../../local/lldap/directory.ts';
 import type { Group, User } from '../../local/lldap/state.ts';
+import { NamingKube, NamingScheduler, ToldBroker } from './told-doubles.ts';
 
 export const INSTANCE = 'main';
 export const OPERATOR_NAMESPACE = 'op';
@@ -47,49 +45,6 @@ interface Rule {
 const MOST_ACTIONS = 2_000;
 /** A call that changes something, by the names that {@link TestWorld.calls} has. */
 const WRITE = /^(lldap (create|update|delete|add|remove)|ldap set|kube (STATUS|FINALIZER|APPLY|CREATE) )/;
-
-/** Gives calls to the API server names that say what they do. */
-class NamingScheduler extends Scheduler {
-  naming: string | undefined;
-
-  override call<T>(by: Process, request: Parameters<typeof Scheduler.prototype.call<T>>[1]): Promise<T> {
-    return super.call(by, { ...request, what: this.naming ?? request.what });
-  }
-}
-
-class NamingKube extends KubeDouble {
-  readonly events: KubernetesEvent[] = [];
-  readonly #scheduler: NamingScheduler;
-
-  constructor(scheduler: NamingScheduler, listener: ConstructorParameters<typeof KubeDouble>[1]) {
-    super(scheduler, listener, OPERATOR_NAMESPACE);
-    this.#scheduler = scheduler;
-  }
-
-  override connection(process: Process): Connection {
-    const connection = super.connection(process);
-    return {
-      ...connection,
-      request: async (request) => {
-        this.#scheduler.naming = whatOf(request);
-        const answer = connection.request(request);
-        this.#scheduler.naming = undefined;
-        await answer;
-        if (request.path.endsWith('/events')) this.events.push(request.body as KubernetesEvent);
-        return answer;
-      },
-    };
-  }
-}
-
-class ToldBroker extends BrokerDouble {
-  told: (event: OperatorEvent) => void = () => undefined;
-
-  override post(event: OperatorEvent): void {
-    this.told(event);
-    super.post(event);
-  }
-}
 
 /**
  * Every function of the operator with its own code, over the doubles of the schedules: the API server, lldap and the
@@ -124,7 +79,7 @@ export class TestWorld {
       SWEEP_EVENTS_PER_SECOND: '10000',
       ...env,
     });
-    this.kube = new NamingKube(this.scheduler, {
+    const listener: KubeListener = {
       onChange: (change, resource) => this.#tell({ what: 'resource', change, target: targetOf(resource), object: resource }),
       onSecret: (_change, { metadata: { namespace, name, labels } }) => {
         if (labels?.[INSTANCE_LABEL] === INSTANCE) this.#tell({ what: 'secret', namespace, name, redelivered: 0 });
@@ -132,7 +87,8 @@ export class TestWorld {
       onStatus: () => undefined,
       onExpired: () => undefined,
       onRead: () => undefined,
-    });
+    };
+    this.kube = new NamingKube(this.scheduler, listener, OPERATOR_NAMESPACE);
     const ignored = () => undefined;
     this.lldap = new LldapDouble(this.scheduler, { onMutation: ignored, onMutated: ignored, onPassword: ignored, onChange: ignored });
     this.broker = new ToldBroker(this.scheduler, (error) => {
@@ -410,15 +366,24 @@ export class TestWorld {
     return this.kube.events.map(({ type, reason, regarding }) => `${type} ${reason} ${regarding.namespace}/${regarding.name}`);
   }
 
+  /** The log's lines of one level. */
+  logged(level: 'warn' | 'error'): TestWorld['logs'] {
+    return this.logs.filter((entry) => entry.level === level);
+  }
+
+  /** The log's lines of reconciles. */
+  get reports(): TestWorld['logs'] {
+    return this.logs.filter((entry) => 'did' in entry);
+  }
+
   /** What each reconcile came to, like `reconciled LldapUser team/alice`. */
   get results(): string[] {
-    const reports = this.logs.filter(({ message }) => message === 'reconciled');
-    return reports.map(({ result, kind, namespace, name }) => `${result} ${kind} ${namespace}/${name}`);
+    return this.reports.map(({ result, kind, namespace, name }) => `${result} ${kind} ${namespace}/${name}`);
   }
 
   /** What all reconciles did, in words. */
   get did(): string[] {
-    return this.logs.filter(({ message }) => message === 'reconciled').flatMap(({ did }) => did as string[]);
+    return this.reports.flatMap(({ did }) => did as string[]);
   }
 
   async #act(): Promise<boolean> {
@@ -462,8 +427,7 @@ export class TestWorld {
   #logged(line: string): void {
     const entry = JSON.parse(line) as TestWorld['logs'][number];
     this.logs.push(entry);
-    if (entry.message === 'unexpected error' && !String(entry.stack).includes('LldapError'))
-      this.#unforeseen ??= new Error(String(entry.stack));
+    if ('stack' in entry && !String(entry.stack).includes('LldapError')) this.#unforeseen ??= new Error(String(entry.stack));
   }
 }
 
@@ -475,22 +439,4 @@ export function createWorld(env?: Record<string, string>): TestWorld {
 function split(at: string): { namespace: string; name: string } {
   const [namespace = '', name = ''] = at.split('/');
   return { namespace, name };
-}
-
-/** `GET LldapUser team/alice`, `LIST LldapGroup status.nameKey=crew`, `STATUS …`, `FINALIZER …`, `EVENT team`. */
-function whatOf({ method, path, body }: KubeRequest): string {
-  const url = new URL(path, 'http://kube');
-  const [, namespace, plural, name, sub] =
-    /^\/(?:api|apis\/[^/]+)\/[^/]+(?:\/namespaces\/([^/]+))?\/([^/]+)(?:\/([^/]+))?(?:\/(status))?$/.exec(url.pathname) ?? [];
-  if (plural === 'events') return `EVENT ${namespace}`;
-  const kind = (Object.keys(PLURALS) as KindName[]).find((k) => PLURALS[k] === plural) ?? 'Secret';
-  const place = name === undefined ? (url.searchParams.get('fieldSelector') ?? '') : `${namespace}/${name}`;
-  return `${verbOf(method, { isNamed: name !== undefined, sub, body })} ${kind} ${place}`.trimEnd();
-}
-
-function verbOf(method: string, { isNamed, sub, body }: { isNamed: boolean; sub: string | undefined; body: unknown }): string {
-  if (sub) return 'STATUS';
-  if (method === 'POST') return 'CREATE';
-  if (method === 'PATCH') return Array.isArray(body) ? 'FINALIZER' : 'APPLY';
-  return isNamed ? 'GET' : 'LIST';
 }

@@ -33,7 +33,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
     });
   }
 
-  it('a missing definition is made as the spec says, hidden and not editable unless it says otherwise', async () => {
+  it('creates a missing definition, hidden and not editable unless the spec says otherwise', async () => {
     w.apply(KIND, PLACE, { ...DESK, attributeName: 'Desk' });
     await w.deliverEvents();
     const { attributeType, isList, isVisible, isEditable } = w.lldap.state.definitions.user.get('desk') ?? assert.fail();
@@ -43,7 +43,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
     assert.deepEqual(w.events, [`Normal Reconciled ${PLACE}`]);
   });
 
-  it('in steady state it is read once by a full reconcile, which wakes nobody, and not at all by a late retry', async () => {
+  it('in steady state, a full reconcile reads lldap once and enqueues nothing, and a late retry reads nothing', async () => {
     await made();
     w.user('team/alice', SEVEN);
     await w.deliverEvents();
@@ -55,7 +55,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
     assert.deepEqual(w.calls, [`kube GET ${KIND} ${PLACE}`]);
   });
 
-  it('an equal one is taken as it is, and stays when the resource goes', async () => {
+  it('adopts an equal definition, and leaves it when the resource is deleted', async () => {
     define('user');
     await made();
     assert.equal(w.status(KIND, PLACE).created, undefined);
@@ -64,7 +64,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
     assert.deepEqual([w.has(KIND, PLACE), isDefined()], [false, true]);
   });
 
-  it('a different one stays, and the resource says what differs', async () => {
+  it('leaves a different definition alone, and reports each difference', async () => {
     define('user', 'STRING');
     w.apply(KIND, PLACE, DESK);
     await w.deliverEvents();
@@ -76,7 +76,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
     assert.deepEqual(w.writes, [`kube STATUS ${KIND} ${PLACE}`]);
   });
 
-  it('one that becomes Ready wakes the users that wait for it, but not the Ready ones, nor groups', async () => {
+  it('a User definition that becomes Ready enqueues the users that wait for it, but no Ready user and no group', async () => {
     w.user('team/waits', SEVEN);
     w.apply('LldapGroup', 'team/crew', { displayName: 'Crew', ...SEVEN });
     await w.deliverEvents();
@@ -92,7 +92,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
     assert.deepEqual(w.posted, []);
   });
 
-  it('one of groups wakes the groups', async () => {
+  it('a Group definition enqueues groups', async () => {
     w.user('team/alice', SEVEN);
     w.apply('LldapGroup', 'team/crew', { displayName: 'Crew', ...SEVEN });
     await w.deliverEvents();
@@ -103,7 +103,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
     assert.deepEqual([isDefined('group'), isDefined('user')], [true, false]);
   });
 
-  it('one whose resource is suspended serves its users on', async () => {
+  it('users can name the attribute of a suspended resource', async () => {
     await made();
     w.edit(KIND, PLACE, { suspend: true });
     await w.deliverEvents();
@@ -123,7 +123,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       assert.deepEqual(w.did, ['deleted the attribute']);
     });
 
-    it('waits while a user names the attribute, says which, and goes on with the retry', async () => {
+    it('waits while a user names the attribute, reports the user, and completes with the retry', async () => {
       await made();
       w.user('team/alice', SEVEN);
       w.user('team/bob');
@@ -150,7 +150,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       assert.ok(!w.has(KIND, PLACE));
     });
 
-    it('a change that names an attribute which is being deleted waits, and says so', async () => {
+    it('a user that names an attribute being deleted waits, and says so', async () => {
       await made();
       w.user('team/alice', SEVEN);
       await w.deliverEvents();
@@ -164,7 +164,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       );
     });
 
-    it('keeps the definition while another resource declares it, and wakes that one', async () => {
+    it('keeps the definition while another resource declares it, and enqueues that resource', async () => {
       await made();
       w.apply(KIND, 'other/desk', { ...DESK, attributeName: 'DESK' });
       await w.deliverEvents();
@@ -175,7 +175,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       assert.deepEqual([...new Set(w.posted)], [`reconcile ${KIND} other/desk`]);
     });
 
-    it('but not for one of the other target, of another name, that can never be Ready, or that is being deleted itself', async () => {
+    it('ignores declarations for the other target, of another name, that can never be Ready, or that are being deleted', async () => {
       await made();
       await made('team/floor', { attributeName: 'floor' });
       w.apply(KIND, 'other/group', { ...DESK, target: 'Group' });
@@ -196,7 +196,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       assert.equal(w.lldap.state.definitions.user.get('desk')?.isList, true, 'that of the one which waited');
     });
 
-    it('leaves the definition with Retain, and deletes any with Delete of a privileged namespace alone', async () => {
+    it('Retain keeps the definition; Delete removes an adopted one only from a privileged namespace', async () => {
       await made(PLACE, { deletionPolicy: 'Retain' });
       w.delete(KIND, PLACE);
       await w.deliverEvents();
@@ -212,7 +212,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
   });
 
   describe('a definition that somebody deleted in lldap', () => {
-    it('is made again by its resource when a user needs it, and the user says so meanwhile', async () => {
+    it('is created again when a user needs it, and the user reports that meanwhile', async () => {
       await made('team/floor', { attributeName: 'floor' });
       await made();
       w.user('team/alice', SEVEN);
@@ -231,7 +231,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       assert.deepEqual(w.accountOf('alice').attributes.get('desk'), ['7']);
     });
 
-    it('is asked for among those of its own target: groups do not ask for an attribute of users', async () => {
+    it('is requested from the resource with the right target', async () => {
       await made('team/floor', { attributeName: 'floor' });
       await made();
       w.apply(KIND, 'team/group', { ...DESK, target: 'Group' });
@@ -244,7 +244,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       assert.match(w.message('LldapGroup', 'team/crew'), /of the LldapAttributeSchema team\/group\./);
     });
 
-    it('although no Ready resource declares it: the message says what to create', async () => {
+    it('tells the user what to create if no Ready resource declares the attribute', async () => {
       define('user');
       w.unwatched(() => w.apply(KIND, PLACE, DESK));
       w.user('team/alice');

@@ -30,7 +30,7 @@ describe('groups, from the resource to lldap', () => {
   const markOf = (displayName: string) => w.markOf(w.groupOf(displayName));
 
   describe('the group', () => {
-    it('is created in one call with its mark, without the costly list, and the status says so', async () => {
+    it('is created with its mark in one call, without a list of all groups, and recorded in the status', async () => {
       const { metadata } = w.apply(KIND, PLACE, { displayName: 'Crew' });
       await w.deliverEvents();
       const { id, uuid } = w.groupOf('Crew');
@@ -42,7 +42,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([w.did, w.events], [['created the group'], [`Normal Reconciled ${PLACE}`]]);
     });
 
-    it('is left alone in steady state: a full reconcile reads it once, and wakes nobody', async () => {
+    it('is only read in steady state: a full reconcile makes one call to lldap and enqueues nothing', async () => {
       await made();
       await withMember('team/m', 'Crew');
       assert.equal((await w.reconcile(KIND, PLACE)).result, 'reconciled');
@@ -52,7 +52,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual(w.calls, [`kube GET ${KIND} ${PLACE}`]);
     });
 
-    it('gets its name back that a person changed, and is created again if one deleted it', async () => {
+    it('gets its name back if somebody renames it, and is created again if somebody deletes it', async () => {
       await made();
       w.byHand((directory) => directory.updateGroup({ id: 4, displayName: 'Theirs' }));
       assert.deepEqual((await w.reconcile(KIND, PLACE)).did, ['updated the group']);
@@ -66,7 +66,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([w.status(KIND, PLACE).groupId, w.status(KIND, PLACE).uuid], [w.groupOf('Crew').id, w.groupOf('Crew').uuid]);
     });
 
-    it('whose id a restored lldap gave to another is not that one', async () => {
+    it('is not confused with a group that got its id from a restored lldap', async () => {
       await made();
       w.byHand((directory) => {
         directory.deleteGroup(4);
@@ -78,7 +78,7 @@ describe('groups, from the resource to lldap', () => {
       assert.equal(w.status(KIND, PLACE).groupId, 5);
     });
 
-    it('whose creation was not answered is found by its mark, also under another name by now', async () => {
+    it('is found by its mark if the answer to its creation was lost, even after a rename of the resource', async () => {
       w.fail(/createGroup/, 'unanswered');
       w.apply(KIND, PLACE, { displayName: 'Crew' });
       await w.deliverEvents();
@@ -89,7 +89,7 @@ describe('groups, from the resource to lldap', () => {
       assert.equal(w.status(KIND, PLACE).origin, 'created');
     });
 
-    it('that is there already is adopted by privileged namespaces alone', async () => {
+    it('is adopted only by privileged namespaces if it exists already', async () => {
       w.byHand((directory) => directory.createGroup({ displayName: 'crew' }));
       const { uuid } = w.groupOf('crew');
       w.apply(KIND, PLACE, { displayName: 'Crew' });
@@ -102,7 +102,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([w.status(KIND, 'adm/crew').origin, w.status(KIND, 'adm/crew').groupId], ['adopted', 4]);
     });
 
-    it('that another resource owns says Conflict, and is taken up when that one goes', async () => {
+    it('a second resource of the name reports Conflict, and takes over when the first is deleted', async () => {
       await made();
       w.apply(KIND, 'team/second', { displayName: 'CREW' });
       await w.deliverEvents();
@@ -114,7 +114,7 @@ describe('groups, from the resource to lldap', () => {
       assert.ok(w.posted.filter((event) => event === `reconcile ${KIND} team/second`).length >= 2);
     });
 
-    it('has the attributes of the spec, and waits for their definitions', async () => {
+    it('gets the attributes in the spec once they are defined', async () => {
       w.apply(KIND, PLACE, { displayName: 'Crew', attributes: [{ name: 'floor', value: ['3'] }] });
       await w.deliverEvents();
       const message = 'lldap has no attribute floor for groups. Create an LldapAttributeSchema for it, or correct spec.attributes.';
@@ -130,7 +130,7 @@ describe('groups, from the resource to lldap', () => {
   });
 
   describe('a new name', () => {
-    it('renames the group, which keeps its id and its members, and wakes who names the old or the new one', async () => {
+    it('renames the group, which keeps its id and members, and enqueues the resources that use the old or the new name', async () => {
       await made();
       await withMember('team/old', 'Crew');
       await withMember('team/new', 'Team');
@@ -148,7 +148,7 @@ describe('groups, from the resource to lldap', () => {
       assert.equal(w.ready(KIND, 'team/second'), 'True');
     });
 
-    it('that another group has says NameTaken, and names the holder and the remedy', async () => {
+    it('reports NameTaken with the holder and the remedy if another group has it', async () => {
       await made();
       await made('Team', 'team/team');
       w.byHand((directory) => directory.createGroup({ displayName: 'Hand' }));
@@ -165,7 +165,7 @@ describe('groups, from the resource to lldap', () => {
       assert.equal(w.groupOf('Crew').id, 4);
     });
 
-    it('after one in vain wakes who names the name in lldap before it, and who names the one that it did not get', async () => {
+    it('enqueues the users of the last name in lldap and of a name that the group never got', async () => {
       await made();
       await made('Team', 'team/team');
       await withMember('team/old', 'Crew');
@@ -181,7 +181,7 @@ describe('groups, from the resource to lldap', () => {
         assert.ok(w.posted.includes(`reconcile ${event}`), event);
     });
 
-    it('in another case is a new name for people alone', async () => {
+    it('that differs only in case enqueues nothing', async () => {
       await made();
       await withMember('team/m', 'Crew');
       w.edit(KIND, PLACE, { displayName: 'CREW' });
@@ -190,7 +190,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual(w.posted, []);
     });
 
-    it('that is free again once its holder is renamed comes with the next retry', async () => {
+    it('is set by the next retry after its holder was renamed', async () => {
       await made();
       await made('Team', 'team/team');
       w.edit(KIND, PLACE, { displayName: 'Team' });
@@ -202,7 +202,7 @@ describe('groups, from the resource to lldap', () => {
   });
 
   describe('a group that becomes Ready', () => {
-    it('wakes the memberships that wait for it, and no other', async () => {
+    it('enqueues the memberships that wait for it, and no others', async () => {
       await made();
       await withMember('team/m', 'Crew');
       w.edit(KIND, PLACE, { attributes: [{ name: 'none', value: ['1'] }] });
@@ -217,7 +217,7 @@ describe('groups, from the resource to lldap', () => {
   });
 
   describe('deletion', () => {
-    it('deletes the group that the operator created, and wakes who names it', async () => {
+    it('deletes a group that the operator created, and enqueues its memberships', async () => {
       await made();
       await withMember('team/m', 'Crew');
       w.delete(KIND, PLACE);
@@ -228,7 +228,7 @@ describe('groups, from the resource to lldap', () => {
       assert.equal(w.ready(MEMBERSHIP, 'team/m'), 'False DependencyNotReady');
     });
 
-    it('also after a rename in vain, and wakes who waits for either name', async () => {
+    it('deletes the group after a failed rename, and enqueues the resource that waits for its name', async () => {
       await made();
       await made('Team', 'team/team');
       w.apply(KIND, 'team/second', { displayName: 'Crew' });
@@ -241,7 +241,7 @@ describe('groups, from the resource to lldap', () => {
       assert.notEqual(w.groupOf('Crew').id, 4);
     });
 
-    it('leaves an adopted group, and one that is to be retained', async () => {
+    it('keeps an adopted group, and one with deletionPolicy Retain', async () => {
       w.byHand((directory) => directory.createGroup({ displayName: 'Crew' }));
       await made('Crew', 'adm/crew');
       w.apply(KIND, 'team/kept', { displayName: 'Kept', deletionPolicy: 'Retain' });
@@ -253,7 +253,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([w.hasGroup('Crew'), w.hasGroup('Kept')], [true, true]);
     });
 
-    it('finds the group by its mark although the process died before it recorded it', async () => {
+    it('finds the group by its mark if the process died before the status write', async () => {
       await made();
       w.unwatched(() => w.forge(KIND, PLACE, { groupId: FORGOTTEN, uuid: FORGOTTEN, origin: FORGOTTEN }));
       w.byHand((directory) => directory.updateGroup({ id: 4, displayName: 'Renamed' }));
@@ -262,7 +262,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Renamed')], [false, false]);
     });
 
-    it('completes when the group is gone, or was never ours', async () => {
+    it('completes if the group is gone already', async () => {
       await made();
       w.byHand((directory) => directory.deleteGroup(4));
       w.delete(KIND, PLACE);
@@ -270,7 +270,7 @@ describe('groups, from the resource to lldap', () => {
       assert.ok(!w.has(KIND, PLACE));
     });
 
-    it('a resource that vanishes while its group is created leaves no group, and takes none that it did not create', async () => {
+    it('rolls back the creation if the resource vanishes meanwhile, but deletes no other group of that name', async () => {
       w.before(/STATUS LldapGroup/, () => w.kube.drop(w.get(KIND, PLACE)));
       w.apply(KIND, PLACE, { displayName: 'Crew' });
       await w.deliverEvents();
@@ -290,7 +290,7 @@ describe('groups, from the resource to lldap', () => {
   });
 
   describe('built-in groups', () => {
-    it('belong to no resource, not even of a privileged namespace, and are not deleted with one', async () => {
+    it('are owned by no resource, not even in a privileged namespace, and never deleted', async () => {
       w.apply(KIND, 'adm/x', { displayName: 'LLDAP_Admin', deletionPolicy: 'Delete' });
       await w.deliverEvents();
       assert.equal(w.ready(KIND, 'adm/x', 'Stalled'), 'True Protected');
@@ -300,7 +300,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([w.has(KIND, 'adm/x'), w.hasGroup('lldap_admin')], [false, true]);
     });
 
-    it('a resource that takes the name of one keeps its group, and its deletion deletes that', async () => {
+    it('a resource renamed to a built-in name keeps its group, and its deletion deletes that group', async () => {
       await made();
       w.edit(KIND, PLACE, { displayName: 'lldap_admin' });
       await w.deliverEvents();
@@ -310,7 +310,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Crew'), w.hasGroup('lldap_admin')], [false, false, true]);
     });
 
-    it('their virtual groups are left to startup', async () => {
+    it('the group function ignores virtual groups', async () => {
       const report = await w.reconcile(KIND, 'op/lldap-admin');
       assert.equal(report.result, 'ignored');
       assert.deepEqual(w.asked, []);

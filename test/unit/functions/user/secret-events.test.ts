@@ -10,7 +10,7 @@ import type { Io } from '../../../../shared/lookup/io.ts';
 import { policy, user } from '../../support/examples.ts';
 
 /** Lists whose end the test decides, and the events that are posted. */
-function bench({ onlyNamespace, broker }: { onlyNamespace?: string; broker?: BrokerError } = {}) {
+function bench({ onlyNamespace, broker }: { onlyNamespace?: string; broker?: Error } = {}) {
   const lists: { selection: Selection | undefined; end: PromiseWithResolvers<LldapUser[]> }[] = [];
   const posted: string[] = [];
   const io = {
@@ -102,5 +102,13 @@ describe('functions/user/secret-events', () => {
     await turn();
     lists[0]?.end.resolve(users);
     assert.deepEqual(await answer, { status: 503, message: 'the broker answered 500' });
+  });
+
+  it('an unexpected error is not taken for a failure of the broker', async () => {
+    const { lists, onSecret } = bench({ broker: new TypeError('a bug') });
+    const answer = onSecret();
+    await turn();
+    lists[0]?.end.resolve(users);
+    await assert.rejects(answer, /a bug/);
   });
 });

@@ -4,7 +4,7 @@ import type { LldapMembership } from '../../shared/kube/resources.ts';
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
-import { membershipsNaming, resourcesClaiming } from '../../shared/lookup/dependents.ts';
+import { membershipsNaming, resourcesClaiming, targetOf } from '../../shared/lookup/dependents.ts';
 import { findOwner, recordedGroup } from '../../shared/lookup/owner.ts';
 import { type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { markOf, ownerText } from '../../shared/rules/owner-mark.ts';
@@ -46,7 +46,7 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   describe: (step) => DESCRIPTIONS[step.do],
   async findDependents({ io, resource, draft, formerName }, { becameReady, gone }) {
     const name = declaredName(resource);
-    // The status may hold a name that the resource declared without success; the name in lldap is known only after a rename.
+    // The status may hold a name that the resource declared without success; lldap's name is known only after a rename or a deletion.
     const formerNames = new Set([formerName ?? name, resource.status?.nameKey ?? name]);
     formerNames.delete(name);
     if (!gone && !becameReady && formerNames.size === 0 && resource.status?.uuid === draft.uuid) return [];
@@ -54,6 +54,9 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     const dependents = gone ? [] : await membershipsNaming(io, { groupKey: name }, isAffected);
     for (const freed of gone ? [name, ...formerNames] : formerNames)
       dependents.push(...(await membershipsNaming(io, { groupKey: freed }, () => true)), ...(await resourcesClaiming(io, resource, freed)));
+    // Deleted by a reconcile that died before it could enqueue anybody, under a name that is lost.
+    if (gone && draft.uuid !== undefined && formerName === undefined)
+      dependents.push(...(await io.lookup.all('LldapMembership')).filter((m) => m.status?.joined?.groupUuid === draft.uuid).map(targetOf));
     return dependents;
   },
 };
@@ -96,6 +99,7 @@ async function apply(step: Step, context: GroupContext): Promise<void> {
       if (step.change.displayName !== undefined) context.formerName = foldGroupName(step.name);
       return;
     case 'delete':
-      return io.lldap.deleteGroup(step.id);
+      await io.lldap.deleteGroup(step.id);
+      context.formerName = foldGroupName(step.name);
   }
 }

@@ -22,7 +22,7 @@ export type Step =
   | { do: 'create' }
   /** `name`: the current name in lldap. */
   | { do: 'update'; id: number; name: string; change: GroupChange }
-  | { do: 'delete'; id: number };
+  | { do: 'delete'; id: number; name: string };
 
 /**
  * 1. Values must fit their definitions before anything is written.
@@ -53,7 +53,7 @@ export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Ob
 export function planDeletion({ resource }: PlanInput<'LldapGroup'>, { group, owner }: Observed): Plan<Step> {
   if (!group || owner?.who !== 'self' || isBuiltInGroup(group.displayName)) return { steps: [] };
   const remove = resource.spec.deletionPolicy === 'Delete' || owner.origin === 'created';
-  return { steps: remove ? [{ do: 'delete', id: group.id }] : [] };
+  return { steps: remove ? [{ do: 'delete', id: group.id, name: group.displayName }] : [] };
 }
 
 /** @param resource one that declares another name and records the group; with the virtual label, somebody edited startup's resource */

@@ -34,6 +34,6 @@ export interface ReconcileContext<K extends KindName> {
   writeAhead(): Promise<void>;
   /** Whether this attempt created something in lldap, which is rolled back if the resource turns out to be gone. */
   created: boolean;
-  /** The folded name of the object in lldap before this reconcile renamed it. */
+  /** The folded name that the object had in lldap before this reconcile renamed or deleted it. */
   formerName?: string;
 }

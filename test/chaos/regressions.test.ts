@@ -266,4 +266,25 @@ describe('schedules that once broke a promise', () => {
     { do: 'wait', seconds: 1, seed: 0 },
     { do: 'rollout', name: 'requeue' },
   ]);
+
+  keepsItsPromises(
+    'a membership of a group by the name that it kept in lldap is told when the group is deleted',
+    [
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops' } },
+      { do: 'apply', kind: 'LldapMembership', at: 'adm/r1', spec: { userName: 'alice', groupName: 'team' } },
+      { do: 'run', actions: 8, seed: 36172 },
+      { do: 'demote' },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', attributes: [], deletionPolicy: 'Delete' } },
+      { do: 'delete', kind: 'LldapGroup', at: 'a/r1' },
+      { do: 'rollout', name: 'group' },
+      { do: 'apply', kind: 'LldapMembership', at: 'op/r1', spec: { userName: 'admin', groupName: 'ops', deletionPolicy: 'Delete' } },
+      { do: 'wait', seconds: 1, seed: 0 },
+      { do: 'giveUp', after: 0, pick: 1, seed: 0 },
+      { do: 'crash', after: 0, pick: 0, seed: 0 },
+      { do: 'apply', kind: 'LldapUser', at: 'b/r1', spec: { username: 'alice', email: 'e1@x', passwordPolicy: 'Ignore' } },
+      { do: 'event', what: 'drop', pick: 5 },
+      { do: 'apply', kind: 'LldapMembership', at: 'a/r1', spec: { userName: 'admin', groupName: 'team', suspend: true } },
+    ],
+    { phase: 0 },
+  );
 });

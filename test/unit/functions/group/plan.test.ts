@@ -169,7 +169,9 @@ describe('functions/group/plan', () => {
     for (const [name, [observed, spec, deleted]] of Object.entries(cases)) {
       it(name, () => {
         const input = { resource: group({ spec }), draft: {}, policy: policy() };
-        assert.deepEqual(planDeletion(input, { definitions: new Map(), ...observed }), { steps: deleted ? [{ do: 'delete', id: 7 }] : [] });
+        assert.deepEqual(planDeletion(input, { definitions: new Map(), ...observed }), {
+          steps: deleted ? [{ do: 'delete', id: 7, name: observed.group?.displayName }] : [],
+        });
       });
     }
   });

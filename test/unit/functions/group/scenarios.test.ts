@@ -241,6 +241,25 @@ describe('groups, from the resource to lldap', () => {
       assert.notEqual(w.groupOf('Crew').id, 4);
     });
 
+    for (const [end, isAnswered] of [
+      ['', true],
+      [', although lldap’s answer to the deletion is lost', false],
+    ] as const) {
+      it(`tells the members by the name in lldap, which a failed rename kept${end}`, async () => {
+        await made();
+        w.fail(/lldap updateGroup/, 'refused', 9);
+        w.edit(KIND, PLACE, { displayName: 'Team' });
+        await w.deliverEvents();
+        await withMember('team/m', 'Crew');
+        assert.deepEqual([w.ready(MEMBERSHIP, 'team/m'), w.members('Crew')], ['True', ['alice']]);
+        if (!isAnswered) w.fail(/lldap deleteGroup/, 'unanswered');
+        w.delete(KIND, PLACE);
+        await w.pass(6);
+        assert.deepEqual([w.has(KIND, PLACE), w.hasGroup('Crew')], [false, false]);
+        assert.equal(w.ready(MEMBERSHIP, 'team/m'), 'False DependencyNotReady');
+      });
+    }
+
     it('keeps an adopted group, and one with deletionPolicy Retain', async () => {
       w.byHand((directory) => directory.createGroup({ displayName: 'Crew' }));
       await made('Crew', 'adm/crew');

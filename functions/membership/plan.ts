@@ -61,7 +61,7 @@ function forbidden(groupName: string, namespace: string, policy: Policy): Failur
   if (!isBuiltInGroup(groupName) || isPrivileged(policy, namespace)) return undefined;
   return invalid(
     'Forbidden',
-    `spec.groupName: only privileged namespaces may add members to ${groupName}. Move this resource there, or name another group.`,
+    `spec.groupName: only privileged namespaces may add members to ${groupName}. Create it in the operator's namespace or in one of PRIVILEGED_NAMESPACES, or name another group.`,
   );
 }
 

@@ -174,7 +174,9 @@ async function checkConnectivity(
     return { http: false, ldap: false };
   }
   const http = await attempt('LLDAP_URL and the Secret lldap-operator-credentials', () => io.lldap.check().then(() => true));
-  const ldap = await attempt('LLDAP_LDAP_URL and LLDAP_BASE_DN', () => io.passwords.check().then(() => true));
+  const ldap = await attempt('LLDAP_LDAP_URL, LLDAP_BASE_DN and the Secret lldap-operator-credentials', () =>
+    io.passwords.check().then(() => true),
+  );
   return { http: http === true, ldap: ldap === true };
 }
 

@@ -53,13 +53,15 @@ export async function recordOutcome<K extends KindName>(
 
 /** The Ready condition after a reconcile with this outcome. */
 export function readyCondition(resource: ResourceOf[KindName], outcome: Failure | 'suspended' | undefined): ConditionDraft {
-  if (outcome === 'suspended')
-    return { status: 'False', reason: 'Suspended', message: 'spec.suspend is true. Set it to false to resume reconciliation.' };
+  if (outcome === 'suspended') {
+    const remedy = isDeleting(resource) ? 'The deletion waits until it is false.' : 'Set it to false to resume reconciliation.';
+    return { status: 'False', reason: 'Suspended', message: `spec.suspend is true. ${remedy}` };
+  }
   if (outcome === undefined) return { status: 'True', reason: 'Reconciled', message: REASONS.Reconciled };
   const { reason, message } = outcome;
   if (!isDeleting(resource)) return { status: 'False', reason, message };
   const remedy = 'To delete the resource without touching lldap, set spec.deletionPolicy to Retain.';
-  return { status: 'False', reason, message: `Not deleted yet: ${message} ${remedy}` };
+  return { status: 'False', reason, message: `Not deleted yet. ${message} ${remedy}` };
 }
 
 /** The retry that the status names, once the broker has accepted its event; or why the broker did not. */

@@ -183,7 +183,7 @@ describe('LldapAttributeSchema', () => {
       const report = await remove(name);
       assert.deepEqual([report.reason, report.retry?.category], ['AttributeInUse', 'NotReady']);
       assert.ok(report.message?.includes(`The ${kind} ${h.namespace}/${name}`), report.message);
-      assert.match(report.message ?? '', /^Not deleted yet: .*Remove it from that resource's spec\.attributes.*Retain/);
+      assert.match(report.message ?? '', /^Not deleted yet. .*Remove it from that resource's spec\.attributes.*Retain/);
       assert.ok(await defined(name, kind === 'LldapUser' ? 'user' : 'group'));
       await h.edit(kind, name, { spec: { attributes: null } });
       await h.nextRetry();

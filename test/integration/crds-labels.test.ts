@@ -6,7 +6,7 @@ import { CRD_FOLDER, installCrds, LEAST_SPEC } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { ACCEPTED, assertVerdict, Bench, eventually, judge, useBench } from './support/crds.ts';
 
-const MISSING = `the label ${INSTANCE_LABEL} is missing or empty: set it under metadata.labels to the name of the lldap instance that this object belongs to`;
+const MISSING = `the label ${INSTANCE_LABEL} is missing or empty: set it under metadata.labels to the name of the lldap instance that this object belongs to, for example default`;
 const CHANGED = `the label ${INSTANCE_LABEL} cannot be changed from main: delete this object and create it again with the other label`;
 const VIRTUAL = `the label ${VIRTUAL_LABEL} marks the operator's own objects for lldap's built-in groups: do not change or set it`;
 

@@ -76,7 +76,7 @@ const SAME_MEANING: Row[] = [
     (name): Row => [
       `the attribute ${name}`,
       attributes(name),
-      'spec.attributes[0].name: Forbidden: the e-mail address belongs into spec.email; remove it from the attributes',
+      'spec.attributes[0].name: Forbidden: set the e-mail address in spec.email, and remove mail from the attributes',
     ],
   ),
   ...writtenByLldapAlone('user_id', 'uuid', 'UUID', 'creation_date', 'modified_date', 'password_modified_date'),

@@ -63,7 +63,7 @@ describe('Deletion', () => {
       await h.remove(kind, name('down'));
       const report = await h.reconcile(kind, name('down'), {});
       assert.deepEqual([report.result, report.reason, report.retry?.attempts], ['reconciled', 'LldapUnavailable', 1]);
-      assert.match(report.message ?? '', /^Not deleted yet: .*set spec\.deletionPolicy to Retain/);
+      assert.match(report.message ?? '', /^Not deleted yet. .*set spec\.deletionPolicy to Retain/);
       assert.equal((await h.ready(kind, name('down'))).status, 'False');
       assert.equal((await h.reconcile(kind, name('down'), {})).result, 'waiting');
       await h.lldap.heal();

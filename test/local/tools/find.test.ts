@@ -63,24 +63,24 @@ describe('the tools of the demo', () => {
   });
 
   const builds: [sentence: string, versions: Parameters<typeof folder>[1], reason: string, built: string[]][] = [
-    ['are built where there are none', {}, 'the PATH has no kube-apiserver and no etcd.', ['apiserver', 'etcd', 'kubectl']],
+    ['are built where there are none', {}, 'The PATH has no kube-apiserver and no etcd.', ['apiserver', 'etcd', 'kubectl']],
     [
       'are built, but kubectl is not where it is there',
       { kubectl: '1.36.0' },
-      'the PATH has no kube-apiserver and no etcd.',
+      'The PATH has no kube-apiserver and no etcd.',
       ['apiserver', 'etcd'],
     ],
-    ['are built where etcd is missing', { apiserver: '1.34.1' }, 'the PATH has no etcd.', ['apiserver', 'etcd', 'kubectl']],
+    ['are built where etcd is missing', { apiserver: '1.34.1' }, 'The PATH has no etcd.', ['apiserver', 'etcd', 'kubectl']],
     [
       'are built where Kubernetes is too old',
       { apiserver: '1.31.9', etcd: '3.6.4', kubectl: '1.31.9' },
-      'the PATH has kube-apiserver v1.31.9, which is older than 1.32.',
+      'The PATH has kube-apiserver v1.31.9, which is older than 1.32.',
       ['apiserver', 'etcd', 'kubectl'],
     ],
     [
       'are built where etcd is too old',
       { apiserver: '1.34.1', etcd: '3.4.20' },
-      'the PATH has etcd 3.4.20, which is older than 3.5.',
+      'The PATH has etcd 3.4.20, which is older than 3.5.',
       ['apiserver', 'etcd', 'kubectl'],
     ],
     [

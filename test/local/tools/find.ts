@@ -38,7 +38,7 @@ export async function findTools(say: Say, env: NodeJS.ProcessEnv = process.env, 
     const [apiserver, etcd] = await Promise.all([find('apiserver', folders), find('etcd', folders)]);
     const problem = problemOf(apiserver, etcd);
     if (problem || !apiserver || !etcd) {
-      say(`${title} ${problem}.`);
+      say(`${title[0]?.toUpperCase()}${title.slice(1)} ${problem}.`);
       continue;
     }
     say(`Using kube-apiserver ${apiserver.version} and etcd ${etcd.version} from ${title}.`);
@@ -55,7 +55,10 @@ export async function findTools(say: Say, env: NodeJS.ProcessEnv = process.env, 
     break;
   }
   const missing = (Object.keys(BINARIES) as Tool[]).filter((tool) => chosen[tool] === undefined);
-  return missing.length > 0 ? { ...(await build(say, missing)), ...chosen } : (chosen as Tools);
+  if (missing.length === 0) return chosen as Tools;
+  const built = await build(say, missing);
+  say(`Using ${missing.map((tool) => BINARIES[tool].name).join(', ')} of the pinned version, built from source.`);
+  return { ...built, ...chosen };
 }
 
 function problemOf(apiserver: Found | undefined, etcd: Found | undefined): string | undefined {

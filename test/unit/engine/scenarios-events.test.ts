@@ -203,7 +203,7 @@ describe('the engine and its events', () => {
       assert.equal(w.ready(KIND, PLACE), 'False LldapUnavailable');
       assert.match(
         w.message(KIND, PLACE),
-        /^Not deleted yet: lldap .* To delete the resource without touching lldap, set spec\.deletionPolicy to Retain\.$/,
+        /^Not deleted yet. lldap .* To delete the resource without touching lldap, set spec\.deletionPolicy to Retain\.$/,
       );
       assert.equal(w.status(KIND, PLACE).retry?.attempts, 1);
       w.heal();

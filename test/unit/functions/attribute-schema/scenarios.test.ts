@@ -133,7 +133,7 @@ describe('definitions of attributes, from the resource to lldap', () => {
       assert.equal(w.ready(KIND, PLACE), 'False AttributeInUse');
       assert.equal(
         w.message(KIND, PLACE),
-        "Not deleted yet: The LldapUser team/alice uses the attribute desk. Remove it from that resource's spec.attributes first." +
+        "Not deleted yet. The LldapUser team/alice uses the attribute desk. Remove it from that resource's spec.attributes first." +
           ' To delete the resource without touching lldap, set spec.deletionPolicy to Retain.',
       );
       w.edit('LldapUser', 'team/alice', { attributes: [] });

@@ -28,7 +28,7 @@ describe('functions/membership/plan', () => {
         assert.deepEqual(told(refuse(of(name, 'team'), policy())), [
           'Invalid',
           'Forbidden',
-          `spec.groupName: only privileged namespaces may add members to ${name}. Move this resource there, or name another group.`,
+          `spec.groupName: only privileged namespaces may add members to ${name}. Create it in the operator's namespace or in one of PRIVILEGED_NAMESPACES, or name another group.`,
         ]);
       });
       it(`a privileged namespace may for ${name}`, () => assert.equal(refuse(of(name, 'admins'), policy()), undefined));

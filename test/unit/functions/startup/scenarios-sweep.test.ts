@@ -21,10 +21,18 @@ describe('what startup asks for and reports', () => {
           w.fail(/^lldap/, 'refused', 100);
           w.fail(/^ldap/, 'refused', 100);
         },
-        [/^lldap .*\(check LLDAP_URL and the Secret lldap-operator-credentials\)$/, /\(check LLDAP_LDAP_URL and LLDAP_BASE_DN\)$/],
+        [
+          /^lldap .*\(check LLDAP_URL and the Secret lldap-operator-credentials\)$/,
+          /\(check LLDAP_LDAP_URL, LLDAP_BASE_DN and the Secret lldap-operator-credentials\)$/,
+        ],
         true,
       ],
-      ['LDAP alone is down', () => w.fail(/^ldap/, 'refused', 100), [/^LDAP failed \(check LLDAP_LDAP_URL and LLDAP_BASE_DN\)$/], true],
+      [
+        'LDAP alone is down',
+        () => w.fail(/^ldap/, 'refused', 100),
+        [/^LDAP failed \(check LLDAP_LDAP_URL, LLDAP_BASE_DN and the Secret lldap-operator-credentials\)$/],
+        true,
+      ],
       [
         'HTTP alone is down',
         () => w.fail(/^lldap/, 'refused', 100),

@@ -9,6 +9,7 @@ import { isPasswordManaged, type PasswordKey, passwordFrom, passwordHash, readPa
 import type { Policy } from '../../shared/rules/policy.ts';
 import { isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { refOf } from '../../shared/rules/resource-names.ts';
+import { sampleFairly } from './unsettled.ts';
 
 /** Reads the installation's key for password hashes, or creates it. Two concurrent runs get the same key, since only one create succeeds. */
 export async function keepPasswordKey(kube: Kube, instance: string): Promise<PasswordKey> {
@@ -20,6 +21,8 @@ export async function keepPasswordKey(kube: Kube, instance: string): Promise<Pas
   return readPasswordKey(created ?? (await kube.secret(namespace, PASSWORD_KEY_SECRET)));
 }
 
+/** They add at most 20 s to a sweep. */
+const MAX_UNLABELLED_PER_SWEEP = 1_000;
 /** Between two reads of Secrets without the instance's label. */
 const SECRET_READ_INTERVAL_MS = 20;
 
@@ -47,9 +50,11 @@ export async function findRotated(io: Io, policy: Policy, key: PasswordKey, user
     rotated.push(...compared.rotated);
     usersOf.delete(compared.id);
   }
-  for (const [id, named] of usersOf) {
-    const [namespace = '', name = ''] = id.split('/');
-    rotated.push(...rotatedBy(await io.kube.secret(namespace, name), named));
+  const named = [...usersOf.values()].flatMap(([first]) => first ?? []);
+  for (const { metadata, spec } of sampleFairly(named, MAX_UNLABELLED_PER_SWEEP, io.random)) {
+    const name = spec.passwordSecretRef?.name ?? '';
+    const users = usersOf.get(`${metadata.namespace}/${name}`) ?? [];
+    rotated.push(...rotatedBy(await io.kube.secret(metadata.namespace, name), users));
     await io.clock.sleep(SECRET_READ_INTERVAL_MS);
   }
   return rotated;

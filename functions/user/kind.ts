@@ -175,7 +175,9 @@ async function setPassword(step: PasswordStep, context: UserContext): Promise<vo
     const account = await verifyWritten(context, async (replaced) => {
       if (markOf(replaced)?.uid !== resource.metadata.uid) await disablePassword(io, id);
     });
-    return account && attribute(account, 'password_modified_date');
+    // Before that read, somebody with a session may have set another password. Nobody has a session of a new account.
+    const isOurs = context.created || (await io.passwords.verify(id, step.password));
+    return account && isOurs ? attribute(account, 'password_modified_date') : undefined;
   }
 }
 
@@ -216,9 +218,8 @@ async function handOver(context: UserContext, { account, owner }: Pick<Observed,
   }
   const isAsked = await enqueueDependents(io, () => resourcesClaiming(io, resource, declaredName(resource)));
   if (!isAsked) return;
-  delete draft.uuid;
-  delete draft.passwordHash;
-  delete draft.passwordModifiedAt;
+  // Not deleted, so that an attempt after a conflict does not find them in the status again.
+  Object.assign(draft, { uuid: undefined, passwordHash: undefined, passwordModifiedAt: undefined });
 }
 
 /** Sets a random password where one that was meant for another account works. The owner's reconcile sets its own. */

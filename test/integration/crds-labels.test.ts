@@ -35,10 +35,11 @@ describe('the instance label', () => {
     });
   }
 
-  it("stands in nobody's way once the object is being deleted, so that finalizers can go", async () => {
+  it('cannot be changed while the object is being deleted, and finalizers can go', async () => {
     const name = await bench().create('LldapGroup', LEAST_SPEC.LldapGroup, { finalizers: [FINALIZER] });
     await bench().cluster.request('DELETE', bench().path('LldapGroup', name));
-    assertVerdict(await bench().tryPatch('LldapGroup', name, label(null)), ACCEPTED);
+    assertVerdict(await bench().tryPatch('LldapGroup', name, label('other')), CHANGED);
+    assertVerdict(await bench().tryPatch('LldapGroup', name, label(null)), CHANGED);
     assertVerdict(await bench().tryPatch('LldapGroup', name, { metadata: { finalizers: null } }), ACCEPTED);
   });
 });

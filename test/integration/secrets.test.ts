@@ -18,7 +18,7 @@ describe('What is never said', () => {
     const secrets = ['pass "word" ä'];
     assert.deepEqual(findLeaks(['nothing of note'], secrets), []);
     for (const text of [
-      'a reconcile "word" ä b',
+      'a pass "word" ä b',
       JSON.stringify({ p: 'pass "word" ä' }),
       `x ${Buffer.from('pass "word" ä').toString('base64')}`,
       'Bearer eyJhbGciOiJIUzUxMiJ9.eyJ1c2VyIjoiYWRtaW4ifQ.abc',

@@ -126,7 +126,7 @@ describe('Secrets with passwords', () => {
     await h.secret('moved-to', { other: 'from another secret' });
     await h.edit('LldapUser', 'moved', { spec: { passwordSecretRef: { name: 'moved-to', key: 'other' } } });
     const cost = await h.cost(() => h.reconcile('LldapUser', 'moved', {}));
-    assert.deepEqual(cost.passwords, ['passwordModify moved']);
+    assert.deepEqual(cost.passwords, ['passwordModify moved', 'bind moved']);
     assert.equal(await h.lldap.check('moved', 'from another secret'), true);
   });
 });

@@ -54,7 +54,11 @@ describe('Passwords', () => {
       ['many-a', 'many-b', 'many-c'].map((name) => `${h.namespace}/${name}`),
     );
     const cost = await h.cost(() => h.deliverEvents());
-    assert.deepEqual(cost.passwords.sort(), ['passwordModify many-a', 'passwordModify many-b', 'passwordModify many-c']);
+    assert.deepEqual(cost.passwords.filter((one) => one.startsWith('passwordModify')).sort(), [
+      'passwordModify many-a',
+      'passwordModify many-b',
+      'passwordModify many-c',
+    ]);
     for (const name of ['many-a', 'many-b', 'many-c']) assert.equal(await h.lldap.check(name, 'shared by many 2'), true);
     const again = await h.cost(async () => {
       await h.secretEvent('shared');
@@ -85,7 +89,7 @@ describe('Passwords', () => {
       await made(name, { passwordPolicy });
       await h.lldap.setPassword(name, 'changed elsewhere');
       const cost = await h.cost(() => h.reconcile('LldapUser', name));
-      assert.deepEqual(cost.passwords, works ? [`bind ${name}`, `passwordModify ${name}`] : [], name);
+      assert.deepEqual(cost.passwords, works ? [`bind ${name}`, `passwordModify ${name}`, `bind ${name}`] : [], name);
       assert.equal(await h.lldap.check(name, `first of ${name}`), works, name);
       assert.equal(await h.lldap.check(name, 'changed elsewhere'), !works, name);
       assert.equal((await h.ready('LldapUser', name)).status, 'True');

@@ -46,6 +46,7 @@ async function rotated(users: LldapUser[], labelled: Secret[] = [], others: Secr
         return labelled.map(keep);
       },
     },
+    random: () => 0,
     clock: {
       sleep: async (ms: number) => {
         slept += ms;

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { parse } from 'yaml';
 import { EVENT_TYPE } from '../../../shared/constants.ts';
 import { renderManifests, renderWith } from '../../local/knative/render.ts';
@@ -9,6 +11,7 @@ import { CLUSTER_TIMEOUT_MS } from '../../local/kube/shared.ts';
 import { changes } from './changes.ts';
 
 const NAME = 'lldap-operator';
+const ROOT = join(import.meta.dirname, '../../..');
 const WITH_LLDAP = ['attribute-schema', 'group', 'membership', 'startup', 'user'];
 const FUNCTIONS = [...WITH_LLDAP, 'requeue'].sort();
 /** In the order in which an installation of its own name lists them. */
@@ -87,6 +90,23 @@ describe('Of the components,', function () {
       assert.deepEqual(changes(base, rendered), [...expected].sort());
     });
   }
+
+  it("ldaps, added to the kustomization on the installation's page, sends passwords encrypted", async () => {
+    const page = readFileSync(join(ROOT, 'docs/install.md'), 'utf8');
+    const [, printed = assert.fail()] = /<<'END'\n(apiVersion: kustomize[\s\S]*?)^END$/m.exec(page) ?? [];
+    const folder = await mkdtemp(join(tmpdir(), 'install-page-'));
+    try {
+      const install = join(folder, 'install');
+      await mkdir(install);
+      await symlink(join(ROOT, 'knative'), join(folder, 'knative'));
+      await writeFile(join(install, 'install.yaml'), base);
+      await writeFile(join(install, 'kustomization.yaml'), `${printed}  - ../knative/components/ldaps\n`);
+      const { config } = typedManifests(await renderManifests(relative(join(ROOT, 'knative'), install)));
+      assert.match(config.LLDAP_LDAP_URL ?? '', /^ldaps:/);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
 
   it('kafka-broker adds a Broker and Triggers beside those of a running installation, for the same events and functions', async () => {
     const { brokers, triggers } = typedManifests(await renderWith(['components/kafka-broker']));
@@ -281,7 +301,7 @@ describe('Of the components,', function () {
 
 describe('The version of this project', () => {
   it('is the version of every image and label', () => {
-    const read = (path: string) => readFileSync(join(import.meta.dirname, '../../..', path), 'utf8');
+    const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
     const { version } = JSON.parse(read('package.json'));
     const base = parse(read('knative/base/kustomization.yaml'));
     assert.equal(base.images[0].newTag, version);

@@ -205,7 +205,8 @@ function isOwnObject(resource: LldapUser | LldapGroup, object: LldapAccount | Ll
 }
 
 async function findGroup(io: Io, name: string): Promise<LldapGroupAccount | undefined> {
-  return (await io.lookup.groups()).find((g) => hasGroupName(g, name));
+  const named = (await io.lookup.groupNames()).find((g) => hasGroupName(g, name));
+  return named && io.lldap.group(named.id);
 }
 
 /**

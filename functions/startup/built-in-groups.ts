@@ -60,7 +60,7 @@ async function keepVirtualGroup(io: Io, policy: Policy, name: string, existing: 
 /** Looks the group up by its recorded id, and lists all groups only if that fails. */
 async function findBuiltIn(io: Io, name: string, { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
   const recorded = await recordedGroup(io, status);
-  return recorded && hasGroupName(recorded, name) ? recorded : (await io.lookup.groups()).find((g) => hasGroupName(g, name));
+  return recorded && hasGroupName(recorded, name) ? recorded : (await io.lookup.groupNames()).find((g) => hasGroupName(g, name));
 }
 
 function missingGroup(name: string): Failure {

@@ -1,6 +1,6 @@
 import type { Plan } from '../../shared/engine/kind.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
-import type { AttributeDefinition, LldapAccount } from '../../shared/lldap/api.ts';
+import { AnswerTooLarge, type AttributeDefinition, type LldapAccount, type LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { foldId } from '../../shared/lldap/names.ts';
 import type { Io } from '../../shared/lookup/io.ts';
 import { attribute, type Mark, markOf } from '../../shared/rules/owner-mark.ts';
@@ -26,7 +26,7 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
   };
   const ids = new Set([...steady.users.map(declaredName), ...steady.memberships.map((m) => membershipKeys(m).userKey)]);
   const accounts = new Map((await io.lldap.usersById([...ids])).map((account) => [foldId(account.id), account]));
-  const existing = steady.groups.length > 0 ? new Map((await io.lookup.groups()).map((g) => [g.uuid, g])) : new Map();
+  const existing = new Map((await readGroups(io, steady.groups)).map((g) => [g.uuid, g]));
   const schema = await io.lldap.schema();
   const definitions = { User: byName(schema.User), Group: byName(schema.Group) };
 
@@ -62,6 +62,22 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
     ...[...steady.users, ...steady.groups].filter(({ metadata }) => drifted.has(metadata.uid)),
     ...steady.memberships.filter(memberDrifted),
   ];
+}
+
+/** In one list, or one by one if attributes make that too large; without groups that are too large alone. */
+async function readGroups(io: Io, resources: readonly LldapGroup[]): Promise<LldapGroupAccount[]> {
+  if (resources.length === 0) return [];
+  const unlessTooLarge = (error: unknown): undefined => {
+    if (!(error instanceof AnswerTooLarge)) throw error;
+  };
+  const all = await io.lookup.groups().catch(unlessTooLarge);
+  if (all) return all;
+  const groups: LldapGroupAccount[] = [];
+  for (const { status } of resources) {
+    const group = status?.groupId === undefined ? undefined : await io.lldap.group(status.groupId).catch(unlessTooLarge);
+    if (group) groups.push(group);
+  }
+  return groups;
 }
 
 function inputOf<R extends ResourceOf[KindName]>(resource: R, policy: Policy) {

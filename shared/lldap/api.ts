@@ -56,13 +56,15 @@ export interface AccountChange extends GroupChange {
  */
 export interface LldapClient {
   user(id: string): Promise<LldapAccount | undefined>;
-  /** Any number of ids, requested in filters of at most 100. Omits users that do not exist. */
+  /** Any number of ids, requested in filters of at most 100. Omits users that do not exist, or are too large to be read. */
   usersById(ids: readonly string[]): Promise<LldapAccount[]>;
   /** The users with an e-mail address, compared as lldap does, ignoring case. */
   userByEmail(email: string): Promise<LldapAccount | undefined>;
   group(id: number): Promise<LldapGroupAccount | undefined>;
   /** All groups, with their attributes and without members. Costly for lldap: share the call. */
   groups(): Promise<LldapGroupAccount[]>;
+  /** All groups, without attributes, which may be large. */
+  groupNames(): Promise<LldapGroupRef[]>;
   schema(): Promise<Record<AttributeTarget, AttributeDefinition[]>>;
   /** Throws `exists` when the id or the e-mail is taken. */
   createUser(user: {
@@ -137,3 +139,6 @@ export class LldapError extends Error {
     this.attribute = attribute;
   }
 }
+
+/** The answer is above its operation's limit, see `operations.ts`. */
+export class AnswerTooLarge extends LldapError {}

@@ -2,7 +2,7 @@ import type { AttributeTarget, AttributeType, AttributeValue } from '../kube/res
 import { type Clock, systemClock } from '../platform/clock.ts';
 import { createHttp, type Http } from '../platform/http.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type AttributeDefinition, type LldapAccount, type LldapClient, LldapError, type LldapErrorKind } from './api.ts';
+import { AnswerTooLarge, type AttributeDefinition, type LldapAccount, type LldapClient, LldapError, type LldapErrorKind } from './api.ts';
 import { createCall, isKind } from './graphql.ts';
 import { foldId } from './names.ts';
 import { OPERATIONS } from './operations.ts';
@@ -55,6 +55,16 @@ export function createLldapClientOver(
   const session = createSession({ http, credentials, log, clock });
   const call = createCall({ http, session, log });
   const usersWith = (filters: object) => call(OPERATIONS.users, { filters });
+  /** Halves a batch whose answer is too large, and leaves out a user who is too large alone. */
+  const usersOf = async (ids: readonly string[]): Promise<LldapAccount[]> => {
+    try {
+      return await usersWith({ any: ids.map((id) => equals('id', foldId(id))) });
+    } catch (error) {
+      if (!(error instanceof AnswerTooLarge)) throw error;
+      const half = Math.ceil(ids.length / 2);
+      return ids.length > 1 ? [...(await usersOf(ids.slice(0, half))), ...(await usersOf(ids.slice(half)))] : [];
+    }
+  };
 
   return {
     async user(id) {
@@ -63,10 +73,7 @@ export function createLldapClientOver(
     },
     async usersById(ids) {
       const found: LldapAccount[] = [];
-      for (let i = 0; i < ids.length; i += IDS_PER_REQUEST) {
-        const any = ids.slice(i, i + IDS_PER_REQUEST).map((id) => equals('id', foldId(id)));
-        found.push(...(await usersWith({ any })));
-      }
+      for (let i = 0; i < ids.length; i += IDS_PER_REQUEST) found.push(...(await usersOf(ids.slice(i, i + IDS_PER_REQUEST))));
       return found;
     },
     async userByEmail(email) {
@@ -76,6 +83,7 @@ export function createLldapClientOver(
       return await undefinedIf('notFound', call(OPERATIONS.group, { groupId: id }));
     },
     groups: () => call(OPERATIONS.groups),
+    groupNames: () => call(OPERATIONS.groupNames),
     async schema() {
       const { userSchema, groupSchema } = await call(OPERATIONS.schema);
       return { User: userSchema.attributes.map(definition), Group: groupSchema.attributes.map(definition) };

@@ -1,5 +1,5 @@
 import type { HttpError } from '../platform/http.ts';
-import { LldapError, type LldapErrorKind } from './api.ts';
+import { AnswerTooLarge, LldapError, type LldapErrorKind } from './api.ts';
 
 /**
  * Classifies lldap's errors. Every execution error of its GraphQL API is HTTP 200 with a message and no code, and a
@@ -149,6 +149,7 @@ export function statusError(status: number): LldapError {
 
 /** Classifies a request without an answer. */
 export function networkError(error: HttpError): LldapError {
+  if (error.code === 'large') return new AnswerTooLarge('unavailable', `lldap's answer is not read: ${error.message}`);
   return new LldapError('unavailable', `lldap does not answer: ${error.message}`);
 }
 

@@ -76,7 +76,7 @@ async function request<Result>(
 ): Promise<Result> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const body = JSON.stringify({ operationName: operation.name, query: operation.document, variables });
-  const answer = await ask(http, { method: 'POST', url: '/api/graphql', headers, body });
+  const answer = await ask(http, { method: 'POST', url: '/api/graphql', headers, body, maxBytes: operation.maxBytes });
   if (answer.status !== 200) throw statusError(answer.status);
   const data = parseJson(answer.text);
   if (isErrorAnswer(data)) throw textError(data.errors[0].message, [token, ...textsOf(variables)]);

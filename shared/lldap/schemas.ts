@@ -1,4 +1,4 @@
-import type { AttributeDefinition, LldapAccount, LldapGroupAccount } from './api.ts';
+import type { AttributeDefinition, LldapAccount, LldapGroupAccount, LldapGroupRef } from './api.ts';
 
 /** JSON schemas of lldap's answers; additional fields are allowed. The bounds are far above real values. */
 
@@ -20,6 +20,7 @@ export interface Answers {
   isUsersAnswer: Answer<LldapAccount[]>;
   isGroupAnswer: Answer<LldapGroupAccount>;
   isGroupsAnswer: Answer<LldapGroupAccount[]>;
+  isGroupNamesAnswer: Answer<LldapGroupRef[]>;
   isSchemaAnswer: Answer<{ userSchema: { attributes: Definition[] }; groupSchema: { attributes: Definition[] } }>;
   isSuccessAnswer: Answer<{ ok: boolean }>;
 }
@@ -75,6 +76,7 @@ export const SCHEMAS: Record<keyof Answers, object> = {
   isUsersAnswer: answer(list(user)),
   isGroupAnswer: answer(group),
   isGroupsAnswer: answer(list(group)),
+  isGroupNamesAnswer: answer(list(object(groupFields))),
   isSchemaAnswer: answer(object({ userSchema: definitions, groupSchema: definitions })),
   isSuccessAnswer: answer(object({ ok: flag })),
 };

@@ -19,5 +19,6 @@ export const isUserAnswer = validator('isUserAnswer');
 export const isUsersAnswer = validator('isUsersAnswer');
 export const isGroupAnswer = validator('isGroupAnswer');
 export const isGroupsAnswer = validator('isGroupsAnswer');
+export const isGroupNamesAnswer = validator('isGroupNamesAnswer');
 export const isSchemaAnswer = validator('isSchemaAnswer');
 export const isSuccessAnswer = validator('isSuccessAnswer');

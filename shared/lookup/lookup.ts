@@ -3,7 +3,7 @@ import type { Kube } from '../kube/client.ts';
 import type { Listed } from '../kube/listed.ts';
 import type { Secret } from '../kube/objects.ts';
 import type { KindName, ResourceOf } from '../kube/resources.ts';
-import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
+import type { LldapClient, LldapGroupAccount, LldapGroupRef } from '../lldap/api.ts';
 import { shareRead } from '../platform/concurrency.ts';
 import { declaredName } from '../rules/resource-names.ts';
 
@@ -20,8 +20,10 @@ export interface Lookup {
   select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<Listed<K>[]>;
   /** What `keep` returns for each whole resource of a kind. */
   scan<K extends KindName, R>(kind: K, keep: (resource: ResourceOf[K]) => R): Promise<R[]>;
-  /** lldap's groups, in one list that concurrent callers share. */
+  /** lldap's groups with their attributes, in one list that concurrent callers share. */
   groups(): Promise<LldapGroupAccount[]>;
+  /** lldap's groups without their attributes, in one list that concurrent callers share. */
+  groupNames(): Promise<LldapGroupRef[]>;
   /** lldap's definitions, in one read that concurrent callers share. */
   schema: LldapClient['schema'];
   get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
@@ -51,6 +53,7 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, o
     select: list,
     scan: async (kind, keep) => kube.scan(kind, await served(), keep),
     groups: shareRead(() => lldap.groups()),
+    groupNames: shareRead(() => lldap.groupNames()),
     schema: shareRead(() => lldap.schema()),
     async get(kind, namespace, name) {
       const only = await onlyNamespace();

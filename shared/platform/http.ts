@@ -68,6 +68,8 @@ export interface HttpRequest {
   body?: string | undefined;
   /** Overrides the client's. */
   timeoutMs?: number;
+  /** Of the answer; a longer one is an error. Default: 64 MiB. */
+  maxBytes?: number | undefined;
 }
 
 export interface HttpAnswer {
@@ -126,11 +128,12 @@ async function send(
       transport: TRANSPORT,
       headers: request.headers,
       data: request.body,
+      ...(request.maxBytes !== undefined && { maxContentLength: request.maxBytes }),
     });
     return { status: response.status, headers: flattenHeaders(response.headers), text: response.data };
   } catch (error) {
     if (controller.signal.aborted) throw new HttpError('timeout', `no answer within ${timeoutMs} ms`);
-    throw httpError(error);
+    throw httpError(error, request.maxBytes ?? MAX_RESPONSE_BYTES);
   } finally {
     clearTimeout(timer);
   }
@@ -160,7 +163,7 @@ const NO_CONNECTION_CODES = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', '
 const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE']);
 const TLS_FAILURE_CODE = /^(EPROTO$|ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/;
 
-function httpError(error: unknown): HttpError {
+function httpError(error: unknown, maxBytes: number): HttpError {
   const { code, message } = codeOf(error);
   if (NO_CONNECTION_CODES.has(code)) return new HttpError('refused', `no connection (${code})`);
   if (code === 'ETIMEDOUT') return new HttpError('timeout', 'the connection timed out');
@@ -168,7 +171,7 @@ function httpError(error: unknown): HttpError {
   if (LOST_CONNECTION_CODES.has(code) || message === 'stream has been aborted') {
     return new HttpError('reset', 'the connection was lost before the answer was complete');
   }
-  if (message.startsWith('maxContentLength')) return new HttpError('large', `the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
+  if (message.startsWith('maxContentLength')) return new HttpError('large', `the answer is larger than ${maxBytes} bytes`);
   return new HttpError('other', code === '' ? 'the request failed' : `the request failed (${code})`);
 }
 

@@ -131,6 +131,7 @@ describe("lldap's groups", () => {
 
   it('built in are there', async () => {
     const names = (await target.client.groups()).map(({ displayName }) => displayName);
+    assert.deepEqual((await target.client.groupNames()).map(({ displayName }) => displayName).sort(), names.toSorted());
     for (const name of ['lldap_admin', 'lldap_password_manager', 'lldap_strict_readonly']) assert.ok(names.includes(name), name);
   });
 

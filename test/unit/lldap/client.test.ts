@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { LldapClient } from '../../../shared/lldap/api.ts';
 import { createLldapClientOver } from '../../../shared/lldap/client.ts';
-import type { HttpRequest } from '../../../shared/platform/http.ts';
+import { HttpError, type HttpRequest } from '../../../shared/platform/http.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { FakeClock } from '../../support/fake-clock.ts';
 
@@ -55,6 +55,44 @@ describe('the client of lldap', () => {
       );
     });
   }
+
+  it('reads the users beside one whose account is too large, in smaller filters', async () => {
+    const asked: number[] = [];
+    const http = {
+      request: async ({ url, body = '', maxBytes }: HttpRequest) => {
+        if (url === '/auth/simple/login') return { status: 200, headers: {}, text: '{"token":"t","refreshToken":"r"}' };
+        const ids = JSON.parse(body).variables.filters.any.map(({ eq }: { eq: { value: string } }) => eq.value) as string[];
+        asked.push(ids.length);
+        if (ids.includes('large')) throw new HttpError('large', `the answer is larger than ${maxBytes} bytes`);
+        return { status: 200, headers: {}, text: JSON.stringify({ data: { result: ids.map(user) } }) };
+      },
+      close: () => undefined,
+    };
+    const credentials = async () => ({ username: 'admin', password: 'admin-password' });
+    const client = createLldapClientOver(http, { credentials, log: createLog('error'), clock: new FakeClock() });
+    const found = await client.usersById(['a', 'b', 'large', 'c', 'd']);
+    assert.deepEqual(
+      found.map(({ id }) => id),
+      ['a', 'b', 'c', 'd'],
+    );
+    assert.deepEqual(asked, [5, 3, 2, 1, 2]);
+  });
+
+  it('lists the names of groups without their attributes, which one tenant may make large', async () => {
+    const bodies: string[] = [];
+    const http = {
+      request: async ({ url, body = '' }: HttpRequest) => {
+        if (url === '/auth/simple/login') return { status: 200, headers: {}, text: '{"token":"t","refreshToken":"r"}' };
+        bodies.push(body);
+        return { status: 200, headers: {}, text: '{"data":{"result":[{"id":7,"uuid":"uuid-crew","displayName":"Crew"}]}}' };
+      },
+      close: () => undefined,
+    };
+    const credentials = async () => ({ username: 'admin', password: 'admin-password' });
+    const client = createLldapClientOver(http, { credentials, log: createLog('error'), clock: new FakeClock() });
+    assert.deepEqual(await client.groupNames(), [{ id: 7, uuid: 'uuid-crew', displayName: 'Crew' }]);
+    assert.doesNotMatch(bodies.join(), /attributes/);
+  });
 
   it('finds the first user with an e-mail address, or none', async () => {
     const { client, operations } = bench([user('alice'), user('bob')]);

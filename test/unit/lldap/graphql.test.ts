@@ -89,7 +89,7 @@ describe('a call of lldap', () => {
     assert.deepEqual(await call(...deletion), { ok: true });
     const [{ body, ...request } = assert.fail('no request')] = requests;
     const headers = { Authorization: 'Bearer token 0', 'Content-Type': 'application/json' };
-    assert.deepEqual(request, { method: 'POST', url: '/api/graphql', headers });
+    assert.deepEqual(request, { method: 'POST', url: '/api/graphql', headers, maxBytes: 4 * 1024 * 1024 });
     const { query, ...rest } = JSON.parse(body ?? '');
     assert.deepEqual(rest, { operationName: 'deleteUser', variables: { userId: 'bob' } });
     assert.match(query, /^mutation deleteUser\(\$userId: String!\) /);

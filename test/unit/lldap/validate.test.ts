@@ -56,6 +56,7 @@ const CASES: Record<keyof typeof compiled, { good: unknown[]; bad: unknown[] }> 
     bad: [result({ ...group, id: '4' }), result({ ...group, id: 2 ** 31 }), result({ ...group, attributes: undefined })],
   },
   isGroupsAnswer: { good: [result([group])], bad: [result([null]), result(group)] },
+  isGroupNamesAnswer: { good: [result([{ id: 4, uuid: 'g', displayName: 'Crew' }])], bad: [result([{ id: 4, uuid: 'g' }]), result(group)] },
   isSchemaAnswer: {
     good: [result({ userSchema: { attributes: [definition] }, groupSchema: { attributes: [] } })],
     bad: [

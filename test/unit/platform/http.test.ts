@@ -306,6 +306,14 @@ describe('shared/platform/http', () => {
     assert.match(error.message, /larger than/);
   });
 
+  it('refuses an answer above the limit of its request, and takes one at it', async () => {
+    const baseURL = await serve((_, response) => response.end('x'.repeat(1_000)));
+    const get = (maxBytes: number) => client({ baseURL }).request({ method: 'GET', url: '/', maxBytes });
+    assert.equal((await get(1_000)).text.length, 1_000);
+    const error = await failure(get(999));
+    assert.deepEqual([error.code, error.message], ['large', 'the answer is larger than 999 bytes']);
+  });
+
   it('keeps header, body and URL out of everything an error can print', async () => {
     const baseURL = await serve((request) => request.socket.destroy());
     const error = await failure(

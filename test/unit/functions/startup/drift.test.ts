@@ -3,7 +3,7 @@ import { findDrifted } from '../../../../functions/startup/drift.ts';
 import type { Inventory } from '../../../../functions/startup/unsettled.ts';
 import { VIRTUAL_LABEL } from '../../../../shared/constants.ts';
 import type { LldapGroup, LldapGroupStatus, LldapUser, LldapUserStatus } from '../../../../shared/kube/resources.ts';
-import type { AttributeDefinition, LldapAccount, LldapGroupAccount } from '../../../../shared/lldap/api.ts';
+import { AnswerTooLarge, type AttributeDefinition, type LldapAccount, type LldapGroupAccount } from '../../../../shared/lldap/api.ts';
 import type { Io } from '../../../../shared/lookup/io.ts';
 import { refOf } from '../../../../shared/rules/resource-names.ts';
 import {
@@ -28,10 +28,12 @@ interface Lldap {
   users?: LldapAccount[];
   groups?: LldapGroupAccount[];
   definitions?: AttributeDefinition[];
+  /** Ids of groups that lldap has, but that are too large to be read. */
+  large?: number[];
 }
 
 /** What drifted, and what of lldap was read to find that. */
-async function drifted(inventory: Partial<Inventory>, { users = [], groups = [], definitions = [] }: Lldap) {
+async function drifted(inventory: Partial<Inventory>, { users = [], groups = [], definitions = [], large = [] }: Lldap) {
   const read: string[] = [];
   const all: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [], ...inventory };
   const io = {
@@ -41,10 +43,16 @@ async function drifted(inventory: Partial<Inventory>, { users = [], groups = [],
         return users.filter(({ id }) => ids.includes(id));
       },
       schema: async () => ({ User: definitions, Group: definitions }),
+      group: async (id: number) => {
+        read.push(`group ${id}`);
+        if (large.includes(id)) throw new AnswerTooLarge('unavailable', 'too large');
+        return groups.find((g) => g.id === id);
+      },
     },
     lookup: {
       groups: async () => {
         read.push('groups');
+        if (large.length > 0) throw new AnswerTooLarge('unavailable', 'too large');
         return groups;
       },
       scan: async (kind: 'LldapUser' | 'LldapGroup', keep: (resource: LldapUser | LldapGroup) => unknown) => all[kind].map(keep),
@@ -180,5 +188,20 @@ describe('functions/startup/drift', () => {
     const { read } = await drifted({ LldapUser: [aUser()], LldapMembership: [membership({ status: steady }), bob] }, {});
     assert.deepEqual(read, ['users alice,bob']);
     assert.deepEqual((await drifted({ LldapGroup: [group({ status: steady })] }, {})).read, ['users ', 'groups']);
+  });
+
+  it('of groups is found one by one if one tenant’s attributes make their list too large', async () => {
+    const of = (name: string, groupId: number) =>
+      group({ metadata: { name }, spec: { displayName: name }, status: { ...steady, groupId, uuid: `uuid-${name}` } });
+    const found = groupAccount({
+      id: 7,
+      uuid: 'uuid-crew',
+      displayName: 'crew',
+      attributes: [owned('v2;main;team/crew;created;uid-team-crew')],
+    });
+    assert.deepEqual(await drifted({ LldapGroup: [of('crew', 7), of('huge', 8)] }, { groups: [found], large: [8] }), {
+      found: ['LldapGroup team/huge'],
+      read: ['users ', 'groups', 'group 7', 'group 8'],
+    });
   });
 });

@@ -116,6 +116,12 @@ describe('functions/startup/rotated-secrets', () => {
     });
   });
 
+  it('one tenant’s thousands of Secrets without the label make no sweep late', async () => {
+    const many = Array.from({ length: 1_500 }, (_, i) => aUser(`user-${i}`));
+    const { read, slept } = await rotated(many);
+    assert.deepEqual([read.length, slept], [1 + 1_000, 20_000]);
+  });
+
   it('other Secrets are read once each, at a bounded rate', async () => {
     const shared = { passwordSecretRef: { name: 'shared', key: 'password' } };
     const users = ['alice', 'bob', 'carol'].map((name) => aUser(name, { spec: shared }));

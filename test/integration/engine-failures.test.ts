@@ -27,7 +27,7 @@ describe('Failures', () => {
     const { status } = await h.get('LldapUser', 'deadline');
     assert.deepEqual([status?.origin, status?.retry?.category, status?.passwordHash], ['created', 'Unavailable', undefined]);
     const cost = await h.cost(() => h.nextRetry());
-    assert.deepEqual([cost.mutations, cost.passwords], [[], ['passwordModify deadline']]);
+    assert.deepEqual([cost.mutations, cost.passwords], [[], ['passwordModify deadline', 'bind deadline']]);
     assert.equal((await h.ready('LldapUser', 'deadline')).status, 'True');
   });
 

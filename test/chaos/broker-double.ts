@@ -2,7 +2,8 @@ import { type Broker, BrokerError } from '../../shared/events/broker.ts';
 import type { EventTarget, OperatorEvent } from '../../shared/events/parse.ts';
 import { MalformedEvent } from '../../shared/events/parse.ts';
 import { timestamp } from '../../shared/platform/clock.ts';
-import { FUNCTION_OF, type FunctionName, type Process } from './process.ts';
+import { FUNCTION_OF } from '../support/functions.ts';
+import type { FunctionName, Process } from './process.ts';
 import { context, type Fault, type Faulty, type Scheduler } from './scheduler.ts';
 
 /** An event on its way to a function. */

@@ -1,9 +1,10 @@
 import { REQUESTED_AT } from '../../shared/constants.ts';
 import type { KindName } from '../../shared/kube/resources.ts';
+import { LABELS } from './installation.ts';
 import { type AnyResource, FOREIGN_CONDITION } from './kube-double.ts';
 import { declares } from './ownership-oracle.ts';
 import type { Place, Steps } from './schedule.ts';
-import { LABELS, type World } from './world.ts';
+import type { World } from './world.ts';
 
 /** What users and other controllers do in the cluster; what the API server would refuse does not happen. */
 export const PEOPLE: Steps<World, 'apply' | 'delete' | 'request' | 'touch' | 'secret'> = {

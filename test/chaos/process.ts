@@ -1,30 +1,18 @@
-import * as schema from '../../functions/attribute-schema/routes.ts';
-import * as group from '../../functions/group/routes.ts';
-import * as membership from '../../functions/membership/routes.ts';
 import * as requeue from '../../functions/requeue/routes.ts';
-import * as startup from '../../functions/startup/routes.ts';
-import * as user from '../../functions/user/routes.ts';
 import { createIo, type Routes } from '../../shared/bootstrap.ts';
 import type { Broker } from '../../shared/events/broker.ts';
 import { createKube } from '../../shared/kube/client.ts';
-import type { KindName } from '../../shared/kube/resources.ts';
 import { createLldapClientOver } from '../../shared/lldap/client.ts';
 import type { Config } from '../../shared/service/config.ts';
 import type { Log } from '../../shared/telemetry/log.ts';
+import { ROUTES } from '../support/functions.ts';
 import type { KubeDouble } from './kube-double.ts';
 import type { LldapDouble } from './lldap-double.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
-export const FUNCTIONS = ['user', 'group', 'membership', 'attribute-schema', 'startup', 'requeue'] as const;
-export type FunctionName = (typeof FUNCTIONS)[number];
-
-export const FUNCTION_OF: Record<KindName, FunctionName> = {
-  LldapUser: 'user',
-  LldapGroup: 'group',
-  LldapMembership: 'membership',
-  LldapAttributeSchema: 'attribute-schema',
-};
+export type FunctionName = keyof typeof ROUTES | 'requeue';
+export const FUNCTIONS: readonly FunctionName[] = [...(Object.keys(ROUTES) as (keyof typeof ROUTES)[]), 'requeue'];
 
 /** One process of one function: what it remembers ends with it. */
 export interface Process {
@@ -57,14 +45,6 @@ export function createProcess(name: FunctionName, slot: number, skew: number, ar
   process.handlers = handlersOf(process, around);
   return process;
 }
-
-const ROUTES = {
-  user: user.routes,
-  group: group.routes,
-  membership: membership.routes,
-  'attribute-schema': schema.routes,
-  startup: startup.routes,
-};
 
 function handlersOf(process: Process, around: Surroundings): Routes {
   const { config, log, random, lldap: lldapDouble } = around;

@@ -3,13 +3,13 @@ import { ORPHAN_LEFT } from '../../shared/engine/rollback.ts';
 import type { OperatorEvent, Target } from '../../shared/events/parse.ts';
 import type { Secret } from '../../shared/kube/objects.ts';
 import { targetOf } from '../../shared/lookup/dependents.ts';
-import { loadConfig } from '../../shared/service/config.ts';
 import { createLog } from '../../shared/telemetry/log.ts';
 import type { State } from '../local/lldap/state.ts';
 import { BrokerDouble, type Delivery } from './broker-double.ts';
 import { Course } from './driver.ts';
 import { Ledger } from './expected-leftovers.ts';
 import { History, type Moment } from './history.ts';
+import { configOf, INSTANCE, OPERATOR_NAMESPACE } from './installation.ts';
 import { Invariants } from './invariants.ts';
 import { type AnyResource, type Change, KubeDouble, type KubeListener, keyOf, resourceKey } from './kube-double.ts';
 import { LldapDouble, type LldapListener } from './lldap-double.ts';
@@ -21,10 +21,6 @@ import { createRandom, type Random } from './random.ts';
 import { Reconciles } from './reconciles.ts';
 import type { Schedule } from './schedule.ts';
 import { type Context, Scheduler } from './scheduler.ts';
-
-export const INSTANCE = 'main';
-export const OPERATOR_NAMESPACE = 'op';
-export const LABELS = { [INSTANCE_LABEL]: INSTANCE };
 
 /** A rule that did not hold. */
 export class Violation extends Error {
@@ -69,16 +65,7 @@ export class World {
 
   constructor(schedule: Schedule) {
     this.#schedule = schedule;
-    const config = loadConfig({
-      LLDAP_INSTANCE: INSTANCE,
-      LLDAP_URL: 'http://lldap',
-      LLDAP_LDAP_URL: 'ldap://lldap',
-      BROKER_URL: 'http://broker',
-      PRIVILEGED_NAMESPACES: 'adm',
-      ADOPTION: schedule.adoption,
-      SWEEP_EVENTS_PER_SECOND: '10000',
-      MAX_DELAYED_RETRIES: String(schedule.maxDelayedRetries),
-    });
+    const config = configOf({ ADOPTION: schedule.adoption, MAX_DELAYED_RETRIES: String(schedule.maxDelayedRetries) });
     const { privilegedNamespaces, adoption } = config;
     this.book = {
       instance: INSTANCE,

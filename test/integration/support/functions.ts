@@ -1,9 +1,4 @@
 import assert from 'node:assert/strict';
-import * as schema from '../../../functions/attribute-schema/routes.ts';
-import * as group from '../../../functions/group/routes.ts';
-import * as membership from '../../../functions/membership/routes.ts';
-import * as startup from '../../../functions/startup/routes.ts';
-import * as user from '../../../functions/user/routes.ts';
 import { createIo, type Reconciling } from '../../../shared/bootstrap.ts';
 import type { Broker } from '../../../shared/events/broker.ts';
 import type { OperatorEvent } from '../../../shared/events/parse.ts';
@@ -17,14 +12,8 @@ import type { Clock } from '../../../shared/platform/clock.ts';
 import type { Config } from '../../../shared/service/config.ts';
 import type { Answer } from '../../../shared/service/server.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
+import { ROUTES } from '../../support/functions.ts';
 
-const ROUTES = {
-  user: user.routes,
-  group: group.routes,
-  membership: membership.routes,
-  'attribute-schema': schema.routes,
-  startup: startup.routes,
-};
 export type FunctionName = keyof typeof ROUTES;
 export const FUNCTIONS = Object.keys(ROUTES) as FunctionName[];
 

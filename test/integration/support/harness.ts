@@ -13,8 +13,10 @@ import type { Answer } from '../../../shared/service/server.ts';
 import type { Cluster } from '../../local/kube/cluster.ts';
 import { CLUSTER_TIMEOUT_MS, sharedCluster } from '../../local/kube/shared.ts';
 import { type Entry, type LocalLldap, startLldap } from '../../local/lldap/start.ts';
+import { forwardTo } from '../../support/forward.ts';
+import { FUNCTION_OF } from '../../support/functions.ts';
 import { findLeaks } from '../../support/leaks.ts';
-import { createFunctions, FUNCTIONS, type FunctionName, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
+import { createFunctions, FUNCTIONS, type Functions, type FunctionsOptions, type KubeCall } from './functions.ts';
 import { createPerson, type Person } from './person.ts';
 import { grantRights } from './rights.ts';
 import { TestClock } from './test-clock.ts';
@@ -115,10 +117,7 @@ export function useHarness(settings?: Record<string, string>): Harness {
     for (const list of Object.values(harness.posted)) list.length = 0;
   });
   after(() => harness.close());
-  return new Proxy({} as Harness, {
-    get: (_, key) => Reflect.get(harness, key),
-    set: (_, key, value) => Reflect.set(harness, key, value),
-  });
+  return forwardTo(() => harness);
 }
 
 /** @param settings override the ConfigMap's */
@@ -248,13 +247,6 @@ export async function startHarness(settings: Record<string, string> = {}): Promi
   await harness.startup();
   return harness;
 }
-
-const FUNCTION_OF: Record<KindName, FunctionName> = {
-  LldapUser: 'user',
-  LldapGroup: 'group',
-  LldapMembership: 'membership',
-  LldapAttributeSchema: 'attribute-schema',
-};
 
 function eventFor(target: Target, { object, full, notBefore }: EventHint): OperatorEvent {
   if (!full && !notBefore) return { what: 'resource', change: 'update', target, object };

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
 import { MARK_ATTRIBUTE } from '../../../shared/constants.ts';
 import { ORPHAN_LEFT } from '../../../shared/engine/rollback.ts';
-import { createWorld, type TestWorld } from '../support/world.ts';
+import { useWorld } from '../support/world.ts';
 import { DOWN, engineScenes, KIND, LATE, PLACE, TARGET } from './scenes.ts';
 
 describe('the engine and the API server', () => {
-  let w: TestWorld;
-  const { apply, made, count, touch, vanish } = engineScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w } = useWorld();
+  const { apply, made, count, touch, vanish } = engineScenes(w);
 
   describe('a failing API server', () => {
     for (const [what, call] of [

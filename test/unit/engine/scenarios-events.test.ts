@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { FINALIZER, INSTANCE_LABEL, REQUESTED_AT } from '../../../shared/constants.ts';
-import { createWorld, type TestWorld } from '../support/world.ts';
+import { createWorld, useWorld } from '../support/world.ts';
 import { DOWN, engineScenes, KIND, PLACE, TARGET } from './scenes.ts';
 
 describe('the engine and its events', () => {
-  let w: TestWorld;
-  const { apply, made, failed, count, tell, touch } = engineScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w, startWith } = useWorld();
+  const { apply, made, failed, count, tell, touch } = engineScenes(w);
 
   describe('events', () => {
     it('for a resource in steady state cost no call', async () => {
@@ -108,7 +104,7 @@ describe('the engine and its events', () => {
     });
 
     it('of other namespaces are not even read by an installation for its own namespace', async () => {
-      w = createWorld({ NAMESPACES: 'own' });
+      startWith(createWorld({ NAMESPACES: 'own' }));
       apply();
       w.apply(KIND, 'op/crew', { displayName: 'Ops' });
       await w.deliverEvents();
@@ -222,7 +218,7 @@ describe('the engine and its events', () => {
 
     it('completes although its dependents cannot be found or enqueued', async () => {
       for (const call of [/LIST LldapMembership/, /broker/]) {
-        w = createWorld();
+        startWith(createWorld());
         await made();
         w.membership('team/m', 'nobody', 'Crew');
         await w.deliverEvents();

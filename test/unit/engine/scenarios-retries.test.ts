@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
 import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../../shared/constants.ts';
-import { createWorld, LABELS, type TestWorld } from '../support/world.ts';
+import { LABELS } from '../../chaos/installation.ts';
+import { createWorld, useWorld } from '../support/world.ts';
 import { DOWN, engineScenes, KIND, LATE, PLACE, TARGET } from './scenes.ts';
 
 describe('the engine and its retries', () => {
-  let w: TestWorld;
-  const { apply, failed, count } = engineScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w, startWith } = useWorld();
+  const { apply, failed, count } = engineScenes(w);
 
   describe('retries', () => {
     it('are accepted by the broker before the status names them, and Reconciling says when', async () => {
@@ -51,7 +48,7 @@ describe('the engine and its retries', () => {
       assert.deepEqual(w.calls, [`kube GET ${KIND} ${PLACE}`]);
       assert.equal((await w.reconcile(KIND, PLACE, { notBefore: next })).result, 'reconciled');
       for (const start of [() => w.reconcile(KIND, PLACE), () => w.edit(KIND, PLACE, { displayName: 'CREW' }), () => w.pass(5)]) {
-        w = createWorld();
+        startWith(createWorld());
         await failed();
         await start();
         await w.deliverEvents();

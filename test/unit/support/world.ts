@@ -13,22 +13,20 @@ import type {
   ResourceOf,
 } from '../../../shared/kube/resources.ts';
 import { targetOf } from '../../../shared/lookup/dependents.ts';
-import { loadConfig } from '../../../shared/service/config.ts';
 import type { Answer } from '../../../shared/service/server.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { type Delivery, nameOf } from '../../chaos/broker-double.ts';
+import { configOf, INSTANCE, LABELS, OPERATOR_NAMESPACE } from '../../chaos/installation.ts';
 import type { AnyResource, KubeListener } from '../../chaos/kube-double.ts';
 import { LldapDouble } from '../../chaos/lldap-double.ts';
-import { createProcess, FUNCTION_OF, FUNCTIONS, type FunctionName, type Process } from '../../chaos/process.ts';
+import { createProcess, FUNCTIONS, type FunctionName, type Process } from '../../chaos/process.ts';
 import { createRandom } from '../../chaos/random.ts';
 import { type Call, context, type Fault, settleMicrotasks } from '../../chaos/scheduler.ts';
 import type { Directory } from '../../local/lldap/directory.ts';
 import type { Group, User } from '../../local/lldap/state.ts';
+import { forwardTo } from '../../support/forward.ts';
+import { FUNCTION_OF } from '../../support/functions.ts';
 import { NamingKube, NamingScheduler, ToldBroker } from './told-doubles.ts';
-
-export const INSTANCE = 'main';
-export const OPERATOR_NAMESPACE = 'op';
-export const LABELS = { [INSTANCE_LABEL]: INSTANCE };
 
 /** namespace/name. */
 type Place = `${string}/${string}`;
@@ -70,15 +68,7 @@ export class TestWorld {
 
   /** @param env settings, as the ConfigMap has them */
   constructor(env: Record<string, string> = {}) {
-    const config = loadConfig({
-      LLDAP_INSTANCE: INSTANCE,
-      LLDAP_URL: 'http://lldap',
-      LLDAP_LDAP_URL: 'ldap://lldap',
-      BROKER_URL: 'http://broker',
-      PRIVILEGED_NAMESPACES: 'adm',
-      SWEEP_EVENTS_PER_SECOND: '10000',
-      ...env,
-    });
+    const config = configOf(env);
     const listener: KubeListener = {
       onChange: (change, resource) => this.#tell({ what: 'resource', change, target: targetOf(resource), object: resource }),
       onSecret: (_change, { metadata: { namespace, name, labels } }) => {
@@ -434,6 +424,16 @@ export class TestWorld {
 /** An installation as `startup` leaves it, with nothing recorded. */
 export function createWorld(env?: Record<string, string>): TestWorld {
   return new TestWorld(env).installed();
+}
+
+/** A new world for each test of one `describe`; `startWith` gives a test another one. */
+export function useWorld(): { w: TestWorld; startWith: (other: TestWorld) => void } {
+  let world: TestWorld;
+  const startWith = (other: TestWorld) => {
+    world = other;
+  };
+  beforeEach(() => startWith(createWorld()));
+  return { w: forwardTo(() => world), startWith };
 }
 
 function split(at: string): { namespace: string; name: string } {

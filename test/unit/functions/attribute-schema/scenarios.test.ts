@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { LldapAttributeSchemaSpec } from '../../../../shared/kube/resources.ts';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { useWorld } from '../../support/world.ts';
 
 const KIND = 'LldapAttributeSchema';
 const PLACE = 'team/desk';
@@ -8,11 +8,7 @@ const DESK: LldapAttributeSchemaSpec = { attributeName: 'desk', attributeType: '
 const SEVEN = { attributes: [{ name: 'Desk', value: ['7'] }] };
 
 describe('definitions of attributes, from the resource to lldap', () => {
-  let w: TestWorld;
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w } = useWorld();
 
   const isDefined = (target: 'user' | 'group' = 'user', name = 'desk') => w.lldap.state.definitions[target].has(name);
   /** A definition that the operator made, in steady state. */

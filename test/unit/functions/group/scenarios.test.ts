@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { useWorld } from '../../support/world.ts';
 
 const KIND = 'LldapGroup';
 const PLACE = 'team/crew';
@@ -8,11 +8,7 @@ const LATE = { notBefore: '2026-03-01T11:00:00.000Z' };
 const FORGOTTEN = undefined as never;
 
 describe('groups, from the resource to lldap', () => {
-  let w: TestWorld;
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w } = useWorld();
 
   /** A group in steady state. */
   async function made(displayName = 'Crew', at: `${string}/${string}` = PLACE): Promise<void> {

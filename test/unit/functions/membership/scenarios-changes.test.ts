@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { useWorld } from '../../support/world.ts';
 import { KIND, membershipScenes, PLACE } from './scenes.ts';
 
 describe('memberships that exist', () => {
-  let w: TestWorld;
-  const { crew, joinedBy, joined, promoted } = membershipScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w } = useWorld();
+  const { crew, joinedBy, joined, promoted } = membershipScenes(w);
 
   describe('what somebody changed in lldap', () => {
     it('a deleted user is created again by its resource, then joins again', async () => {

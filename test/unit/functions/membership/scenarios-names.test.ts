@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import type { LldapUserStatus } from '../../../../shared/kube/resources.ts';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { useWorld } from '../../support/world.ts';
 import { KIND, membershipScenes, PLACE } from './scenes.ts';
 
 describe('names of memberships', () => {
-  let w: TestWorld;
-  const { crew, joinedBy, joined } = membershipScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w } = useWorld();
+  const { crew, joinedBy, joined } = membershipScenes(w);
 
   describe('what names mean', () => {
     it('a user joins a group, whatever the case of their names, and the status says what was joined', async () => {

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { useWorld } from '../../support/world.ts';
 import { KIND, membershipScenes, PLACE } from './scenes.ts';
 
 describe('memberships of built-in groups', () => {
-  let w: TestWorld;
-  const { joinedBy, joined, promoted } = membershipScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w } = useWorld();
+  const { joinedBy, joined, promoted } = membershipScenes(w);
 
   describe('built-in groups', () => {
     it('are forbidden to ordinary namespaces, also at deletion, without a call to lldap', async () => {

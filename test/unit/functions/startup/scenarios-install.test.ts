@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict';
 import { BUILT_IN_GROUPS, INSTANCE_LABEL, VIRTUAL_LABEL } from '../../../../shared/constants.ts';
-import { createWorld, LABELS, TestWorld } from '../../support/world.ts';
+import { LABELS } from '../../../chaos/installation.ts';
+import { TestWorld, useWorld } from '../../support/world.ts';
 import { KEY_SECRET, NOTHING, startupScenes, VIRTUAL } from './scenes.ts';
 
 describe('what startup keeps', () => {
-  let w: TestWorld;
-  const { lost, defined, inhabited } = startupScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w, startWith } = useWorld();
+  const { lost, defined, inhabited } = startupScenes(w);
 
   describe('a fresh installation', () => {
     it("gets the mark's definitions, the password key and the virtual groups; nothing else changes in lldap", async () => {
-      w = new TestWorld();
+      startWith(new TestWorld());
       const summary = await w.startup();
       assert.deepEqual(summary, {
         ok: true,
@@ -39,7 +36,7 @@ describe('what startup keeps', () => {
     });
 
     it('has a Ready virtual group for each built-in group, with its id and uuid', async () => {
-      w = new TestWorld();
+      startWith(new TestWorld());
       await w.startup();
       for (const name of BUILT_IN_GROUPS) {
         const at = `op/${name.replaceAll('_', '-')}` as const;
@@ -51,7 +48,7 @@ describe('what startup keeps', () => {
     });
 
     it('has the password key before any user is enqueued', async () => {
-      w = new TestWorld();
+      startWith(new TestWorld());
       lost();
       await w.startup();
       assert.ok(w.calls.indexOf('kube CREATE Secret') < w.calls.indexOf('broker post reconcile'), w.calls.join('\n'));

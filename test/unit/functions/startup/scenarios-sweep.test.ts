@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
 import { MARK_ATTRIBUTE, PASSWORD_KEY_SECRET } from '../../../../shared/constants.ts';
 import type { ObjectMeta } from '../../../../shared/kube/resources.ts';
-import { createWorld, TestWorld } from '../../support/world.ts';
+import { createWorld, TestWorld, useWorld } from '../../support/world.ts';
 import { KEY_SECRET, NOTHING, startupScenes, VIRTUAL } from './scenes.ts';
 
 describe('what startup asks for and reports', () => {
-  let w: TestWorld;
-  const { lost, defined, undefine, inhabited } = startupScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w, startWith } = useWorld();
+  const { lost, defined, undefine, inhabited } = startupScenes(w);
 
   describe('problems, each with the setting to check', () => {
     const CREDENTIALS = '(check LLDAP_URL and the Secret lldap-operator-credentials)';
@@ -90,7 +86,7 @@ describe('what startup asks for and reports', () => {
     });
 
     it('a malformed lldap address is the only problem, and lldap is not called', async () => {
-      w = new TestWorld({ LLDAP_URL: 'nonsense' });
+      startWith(new TestWorld({ LLDAP_URL: 'nonsense' }));
       lost();
       const summary = await w.startup();
       assert.equal(summary.ok, false);
@@ -258,7 +254,7 @@ describe('what startup asks for and reports', () => {
     });
 
     it('posts at the rate that the installation allows', async () => {
-      w = createWorld({ SWEEP_EVENTS_PER_SECOND: '2' });
+      startWith(createWorld({ SWEEP_EVENTS_PER_SECOND: '2' }));
       w.unwatched(() => {
         for (const name of ['a', 'b', 'c', 'd']) w.user(`team/${name}`);
       });

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { createWorld, useWorld } from '../../support/world.ts';
 import { KIND, LATE, MANAGED, PLACE, REF, userScenes } from './scenes.ts';
 
 describe('accounts of users', () => {
-  let w: TestWorld;
-  const { works, made, replace, withContender } = userScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w, startWith } = useWorld();
+  const { works, made, replace, withContender } = userScenes(w);
 
   describe('the account', () => {
     it('is created in one call with the fields of the spec and its mark, and recorded in the status', async () => {
@@ -279,7 +275,7 @@ describe('accounts of users', () => {
     });
 
     it('is ignored in namespaces that the installation does not serve', async () => {
-      w = createWorld({ NAMESPACES: 'own' });
+      startWith(createWorld({ NAMESPACES: 'own' }));
       w.user('op/a', MANAGED);
       w.user('team/a', MANAGED);
       await w.deliverEvents();

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { PASSWORD_KEY_SECRET } from '../../../../shared/constants.ts';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { useWorld } from '../../support/world.ts';
 import { FORGOTTEN, KIND, LATE, MANAGED, PLACE, userScenes } from './scenes.ts';
 
 describe('passwords of users', () => {
-  let w: TestWorld;
-  const { works, made } = userScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w } = useWorld();
+  const { works, made } = userScenes(w);
 
   describe('the password', () => {
     it('is set from the Secret once', async () => {

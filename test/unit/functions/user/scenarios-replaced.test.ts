@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { createWorld, type TestWorld } from '../../support/world.ts';
+import { createWorld, useWorld } from '../../support/world.ts';
 import { KIND, MANAGED, PLACE, userScenes } from './scenes.ts';
 
 describe('users whose account was replaced', () => {
-  let w: TestWorld;
-  const { works, made, replace, withContender } = userScenes(() => w);
-
-  beforeEach(() => {
-    w = createWorld();
-  });
+  const { w, startWith } = useWorld();
+  const { works, made, replace, withContender } = userScenes(w);
 
   describe('an account replaced during the reconcile', () => {
     it('an update that reached it is not taken for success, and its owner is enqueued', async () => {
@@ -87,7 +83,7 @@ describe('users whose account was replaced', () => {
       await w.reconcile(KIND, PLACE);
       assert.ok(!w.calls.includes('ldap verify alice'));
       assert.equal(w.status(KIND, PLACE).uuid, undefined);
-      w = createWorld();
+      startWith(createWorld());
       w.secret('team/s', 'password-1');
       w.user(PLACE, { ...MANAGED, passwordPolicy: 'Ignore' });
       await w.deliverEvents();

@@ -10,31 +10,31 @@ export const LATE = { notBefore: '2026-03-01T11:00:00.000Z' };
 export const FORGOTTEN = undefined as never;
 
 /** What the scenarios of users begin with. */
-export function userScenes(world: () => TestWorld) {
-  const works = (password: string) => world().lldap.hasPassword('alice', password);
+export function userScenes(w: TestWorld) {
+  const works = (password: string) => w.lldap.hasPassword('alice', password);
   /** A user with a password, in steady state. */
   async function made(over: Partial<LldapUserSpec> = {}): Promise<void> {
-    world().secret('team/s', 'password-1');
-    world().user(PLACE, { ...MANAGED, ...over });
-    await world().deliverEvents();
-    assert.equal(world().ready(KIND, PLACE), 'True', world().message(KIND, PLACE));
-    world().forget();
+    w.secret('team/s', 'password-1');
+    w.user(PLACE, { ...MANAGED, ...over });
+    await w.deliverEvents();
+    assert.equal(w.ready(KIND, PLACE), 'True', w.message(KIND, PLACE));
+    w.forget();
   }
   /** The account is deleted and another of its name created. */
   function replace(mark: string | undefined, password?: string): void {
-    world().byHand((directory) => {
+    w.byHand((directory) => {
       directory.deleteUser('alice');
       const attributes = mark === undefined ? [] : [{ name: 'k8s-owner', value: [mark] }];
       directory.createUser({ id: 'alice', email: 'alice@example.com', attributes });
     });
-    if (password !== undefined) world().lldap.setPassword('alice', password);
+    if (password !== undefined) w.lldap.setPassword('alice', password);
   }
   /** Another tenant's resource for the same username, which says Conflict. */
   async function withContender(): Promise<string> {
-    const { metadata } = world().user('other/alice');
-    await world().deliverEvents();
-    assert.equal(world().ready(KIND, 'other/alice'), 'False Conflict');
-    world().forget();
+    const { metadata } = w.user('other/alice');
+    await w.deliverEvents();
+    assert.equal(w.ready(KIND, 'other/alice'), 'False Conflict');
+    w.forget();
     return `v2;main;other/alice;created;${metadata.uid}`;
   }
 

@@ -141,4 +141,8 @@ export class LldapError extends Error {
 }
 
 /** The answer is above its operation's limit, see `operations.ts`. */
-export class AnswerTooLarge extends LldapError {}
+export class AnswerTooLarge extends LldapError {
+  constructor(message: string) {
+    super('unavailable', message);
+  }
+}

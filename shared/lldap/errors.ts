@@ -149,7 +149,7 @@ export function statusError(status: number): LldapError {
 
 /** Classifies a request without an answer. */
 export function networkError(error: HttpError): LldapError {
-  if (error.code === 'large') return new AnswerTooLarge('unavailable', `lldap's answer is not read: ${error.message}`);
+  if (error.code === 'large') return new AnswerTooLarge(`lldap's answer is not read: ${error.message}`);
   return new LldapError('unavailable', `lldap does not answer: ${error.message}`);
 }
 

@@ -45,14 +45,14 @@ async function drifted(inventory: Partial<Inventory>, { users = [], groups = [],
       schema: async () => ({ User: definitions, Group: definitions }),
       group: async (id: number) => {
         read.push(`group ${id}`);
-        if (large.includes(id)) throw new AnswerTooLarge('unavailable', 'too large');
+        if (large.includes(id)) throw new AnswerTooLarge('too large');
         return groups.find((g) => g.id === id);
       },
     },
     lookup: {
       groups: async () => {
         read.push('groups');
-        if (large.length > 0) throw new AnswerTooLarge('unavailable', 'too large');
+        if (large.length > 0) throw new AnswerTooLarge('too large');
         return groups;
       },
       scan: async (kind: 'LldapUser' | 'LldapGroup', keep: (resource: LldapUser | LldapGroup) => unknown) => all[kind].map(keep),

@@ -29,7 +29,7 @@ const MAX_NOTE_BYTES = 1024;
 export async function emitReadyEvent(io: EventIo, resource: Resource, ready: ConditionDraft, wait?: Retry): Promise<void> {
   const before = condition(resource.status, 'Ready');
   const isChange = before?.status !== ready.status || before.reason !== ready.reason;
-  const isSecondWait = wait !== undefined && wait.attempts > 1 && resource.status?.retry?.attempts === 1;
+  const isSecondWait = wait !== undefined && resource.status?.retry?.attempts === 1;
   if (wait?.attempts === 1 || !(isChange || isSecondWait)) return;
   await createEvent(io, resource, {
     type: ready.status === 'True' || ready.reason === 'Suspended' ? 'Normal' : 'Warning',

@@ -101,7 +101,6 @@ export async function serve(options: {
     // For every answer, errors included: a connection that stays open would keep the process running.
     for (const response of open) if (!response.headersSent) response.set('connection', 'close');
     server.close();
-    server.closeIdleConnections();
     // To Node, a connection is not idle before its first request, and a closed server waits for that for ever.
     setTimeout(() => {
       const asked = new Set([...open].map((response) => response.socket));

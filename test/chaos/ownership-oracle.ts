@@ -83,7 +83,7 @@ export function ownership(
   const isMeant = (r: AnyResource) => mark?.uid === r.metadata.uid || declares(r) === lower(object.name) || recordedUuid(r) === object.uuid;
   if (named && (named === self || !isLetGo(named)) && isMeant(named)) return named === self ? 'self' : named;
   const recording = [...moment.resources.values()]
-    .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid)
+    .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid && !isLetGo(r))
     .filter((r) => declares(r) === lower(object.name) || refOf(r) === refOf(self))
     .sort(
       (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),

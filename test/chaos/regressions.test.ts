@@ -287,4 +287,18 @@ describe('schedules that once broke a promise', () => {
     ],
     { phase: 0 },
   );
+
+  keepsItsPromises(
+    "a group that was told to stay is nobody's, though another's finalizer keeps the resource that recorded it",
+    [
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r2', spec: { displayName: 'team', deletionPolicy: 'Retain' } },
+      { do: 'apply', kind: 'LldapGroup', at: 'b/r1', spec: { displayName: 'team', attributes: [], deletionPolicy: 'Delete' } },
+      { do: 'touch', kind: 'LldapGroup', at: 'a/r2', what: 'finalizer' },
+      { do: 'run', actions: 5, seed: 135257 },
+      { do: 'run', actions: 3, seed: 115043 },
+      { do: 'delete', kind: 'LldapGroup', at: 'a/r2' },
+      { do: 'crash', after: 0, pick: 0, seed: 0 },
+    ],
+    { phase: 0 },
+  );
 });

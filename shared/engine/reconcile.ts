@@ -90,9 +90,10 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
   async function attempt(run: Run): Promise<Attempted> {
     const policy = await io.policy();
     const resource = await readServed(policy, run.target);
-    if (resource === 'gone') await rollBackSuperseded(run);
+    if (resource === 'gone') await rollBackSuperseded(run, 'gone');
     if (typeof resource === 'string') return { report: run.report(resource) };
-    if (!resumeDraft(resource, run.superseded)) await rollBackSuperseded(run);
+    const isSame = resource.metadata.uid === run.superseded?.resource.metadata.uid;
+    if (!resumeDraft(resource, run.superseded)) await rollBackSuperseded(run, isSame ? 'duplicate' : 'gone');
     const context = createContext(run, policy, resource);
     try {
       return await reconcile(run, context);
@@ -102,8 +103,8 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
     }
   }
 
-  async function rollBackSuperseded(run: Run): Promise<void> {
-    if (run.superseded) await rollBack(run.superseded, (old) => remove(old, true));
+  async function rollBackSuperseded(run: Run, cause: 'gone' | 'duplicate'): Promise<void> {
+    if (run.superseded) await rollBack(run.superseded, (old) => remove(old, cause));
     run.superseded = undefined;
   }
 
@@ -150,7 +151,7 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
     const { brokerProblem, ...recorded } = await recordOutcome(context, settings, ownWrites, outcome, (change) =>
       kind.findDependents(context, change),
     ).catch(async (error: unknown) => {
-      if (error instanceof KubeError && error.gone) await rollBack(context, (old) => remove(old, true));
+      if (error instanceof KubeError && error.gone) await rollBack(context, (old) => remove(old, 'gone'));
       throw error;
     });
     return run.report(brokerProblem ? 'unwritten' : 'reconciled', { ...recorded, ...(brokerProblem && { message: brokerProblem }) });
@@ -159,7 +160,7 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
   /** Completes a deletion: removes what is ours from lldap, enqueues dependents, removes our finalizer. */
   async function finalize(run: Run, context: Context): Promise<Report> {
     if (!hasFinalizer(context.resource)) return run.report('gone');
-    const failure = await failureOf(() => remove(context, false));
+    const failure = await failureOf(() => remove(context, 'deletion'));
     if (failure) return record(run, context, failure);
     let dependents: Target[] = [];
     await enqueueDependents(io, async () => {
@@ -232,11 +233,16 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
     });
   }
 
-  /** Deletes what is ours. Where this resource may not act, nothing in lldap changes and the deletion completes. */
-  async function remove(context: Context, onlyCreated: boolean): Promise<void> {
-    if (context.resource.spec.deletionPolicy === 'Retain' || kind.refuse(context.resource, context.policy)) return;
+  /**
+   * Deletes what is ours. Where this resource may not act, nothing in lldap changes and the deletion completes.
+   *
+   * @param cause a rollback, if not the resource's deletion. Retain is about the resource's own object, not a duplicate.
+   */
+  async function remove(context: Context, cause: 'deletion' | 'gone' | 'duplicate'): Promise<void> {
+    const isRetained = context.resource.spec.deletionPolicy === 'Retain' && cause !== 'duplicate';
+    if (isRetained || kind.refuse(context.resource, context.policy)) return;
     await observeAndApply(context, async () => {
-      const plan = kind.planDeletion(context, await kind.observeDeletion(context, onlyCreated));
+      const plan = kind.planDeletion(context, await kind.observeDeletion(context, cause !== 'deletion'));
       return 'rejected' in plan ? { steps: [] } : plan;
     });
   }

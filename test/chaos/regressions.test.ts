@@ -301,4 +301,15 @@ describe('schedules that once broke a promise', () => {
     ],
     { phase: 0 },
   );
+
+  keepsItsPromises(
+    'a group that two processes create under two names leaves one of them, also with Retain',
+    [
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops', deletionPolicy: 'Retain' } },
+      { do: 'run', actions: 5, seed: 916543 },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', attributes: [] } },
+      { do: 'wait', seconds: 1, seed: 340217 },
+    ],
+    { processes: 2, phase: 0 },
+  );
 });

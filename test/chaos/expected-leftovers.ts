@@ -2,7 +2,7 @@ import type { LldapAttributeSchema, LldapMembership } from '../../shared/kube/re
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import type { Identity } from './lldap-double.ts';
-import { declares, lower, mayDelete, ownership, type RuleBook, readMark } from './ownership-oracle.ts';
+import { declares, lower, mayDelete, ownership, type RuleBook, readMark, refOf } from './ownership-oracle.ts';
 
 /**
  * What may stay in lldap though no resource asks for it: what people made there, what a backup brought back, what was
@@ -60,6 +60,17 @@ export class Ledger {
     }
   }
 
+  /** A rename, in lldap or in a spec, after a restore that gave resources new uids: what neither name nor status says is theirs stays. */
+  renamed({ resources, objects }: Moment): void {
+    for (const { kind, uuid, name, mark } of objects) {
+      const { ref, uid } = readMark(mark, uuid) ?? {};
+      for (const r of resources.values()) {
+        const isMarked = r.kind === kind && refOf(r) === ref && r.metadata.uid !== uid;
+        if (isMarked && declares(r) !== lower(name) && recordedUuid(r) !== uuid) this.objects.add(uuid);
+      }
+    }
+  }
+
   /** A reconcile could not take back what it had made for a resource, and said so: that stays, beside what the resource records. */
   leftInVain(
     { kind, ref, recorded }: { kind: string; ref: string; recorded: string | undefined },
@@ -86,4 +97,8 @@ export class Ledger {
     const deletes = spec.deletionPolicy !== 'Retain' && (status?.created || (spec.deletionPolicy === 'Delete' && privileged));
     if (!deletes) this.definitions.add(`${spec.target} ${lower(spec.attributeName)}`);
   }
+}
+
+function recordedUuid({ status }: AnyResource): string | undefined {
+  return status && 'uuid' in status ? status.uuid : undefined;
 }

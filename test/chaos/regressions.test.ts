@@ -312,4 +312,12 @@ describe('schedules that once broke a promise', () => {
     ],
     { processes: 2, phase: 0 },
   );
+
+  keepsItsPromises('a group that a person renames after a restore without status stays, beside the one that the resource declares', [
+    { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops', deletionPolicy: 'Delete' } },
+    { do: 'wait', seconds: 1, seed: 0 },
+    { do: 'backup', of: 'kube' },
+    { do: 'restore', of: 'kube', bare: true },
+    { do: 'renameGroup', from: 'ops', to: 'team' },
+  ]);
 });

@@ -1,45 +1,30 @@
 import { readFile } from 'node:fs/promises';
 import * as http from 'node:http';
 import * as https from 'node:https';
-import type { AxiosInstance } from 'axios';
 
 /**
- * The HTTP client for all outgoing requests: axios with keep-alive agents, a timeout for every request and a size limit for
- * every answer, without redirects and without proxies from the environment. No status is an error.
+ * The HTTP client for all outgoing requests: Node's own, with keep-alive agents, a timeout for every request and a size limit
+ * for every answer. It follows no redirect, and no proxy from the environment. No status is an error.
  */
 export function createHttp(options: HttpOptions): Http {
-  const pool = { keepAlive: true, timeout: options.keepAliveMs, maxSockets: options.maxSockets };
-  const httpAgent = new http.Agent(pool);
-  const httpsAgent = new https.Agent({ ...pool, ca: options.ca });
-
-  // Loaded at the first request, because loading axios takes a tenth of a second of CPU.
-  let loading: Promise<AxiosInstance> | undefined;
-  const load = async () => {
-    const { default: axios } = await import('axios');
-    return axios.create({
-      ...(options.baseURL && { baseURL: options.baseURL }),
-      headers: { 'User-Agent': 'lldap-knative-operator' },
-      httpAgent,
-      httpsAgent,
-      proxy: false,
-      maxRedirects: 0,
-      maxContentLength: MAX_RESPONSE_BYTES,
-      responseType: 'text',
-      transformRequest: [(body: unknown) => body],
-      transformResponse: [(body: unknown) => body],
-      validateStatus: () => true,
-    });
-  };
-
+  const { baseURL = '', ca, keepAliveMs, maxSockets, tokenFile } = options;
+  const pool = { keepAlive: true, timeout: keepAliveMs, ...(maxSockets && { maxSockets }) };
+  const plain = new http.Agent(pool);
+  const secure = new https.Agent({ ...pool, ...(ca !== undefined && { ca }) });
   return {
-    async request(request) {
-      loading ??= load();
-      const headers = { ...request.headers, ...(await authorization(options.tokenFile)) };
-      return await send(await loading, { ...request, headers }, request.timeoutMs ?? options.timeoutMs);
+    async request({ method, url, headers, body, timeoutMs = options.timeoutMs, maxBytes = MAX_RESPONSE_BYTES }) {
+      const all = { 'User-Agent': 'lldap-knative-operator', ...headers, ...(await authorization(tokenFile)) };
+      const open = (): http.ClientRequest => {
+        const absolute = new URL(`${baseURL.replace(/\/$/, '')}${url}`);
+        return absolute.protocol === 'https:'
+          ? https.request(absolute, { method, headers: all, agent: secure })
+          : http.request(absolute, { method, headers: all, agent: plain });
+      };
+      return await send(open, { body, timeoutMs, maxBytes });
     },
     close() {
-      httpAgent.destroy();
-      httpsAgent.destroy();
+      plain.destroy();
+      secure.destroy();
     },
   };
 }
@@ -74,8 +59,6 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   status: number;
-  /** By name in lower case. */
-  headers: Record<string, string>;
   text: string;
 }
 
@@ -89,7 +72,7 @@ export interface Http {
 /** `refused`: there was no connection. `tls`: the handshake failed. `large`: the answer is too large. */
 export type HttpErrorCode = 'refused' | 'timeout' | 'reset' | 'tls' | 'large' | 'other';
 
-/** The request got no answer. Contains nothing of the request, unlike axios's errors, which print its body and Authorization header. */
+/** The request got no answer. Contains nothing of the request, whose body and headers hold secrets. */
 export class HttpError extends Error {
   override name = 'HttpError';
   readonly code: HttpErrorCode;
@@ -113,42 +96,38 @@ const CONNECTION_ENDING_STATUSES = new Set<number | undefined>([401, 413]);
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 async function send(
-  axios: AxiosInstance,
-  request: HttpRequest & Required<Pick<HttpRequest, 'headers'>>,
-  timeoutMs: number,
+  open: () => http.ClientRequest,
+  { body, timeoutMs, maxBytes }: { body: string | undefined; timeoutMs: number; maxBytes: number },
 ): Promise<HttpAnswer> {
-  // axios's own timeout measures inactivity, so a slow but steady answer would never reach it.
-  const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), timeoutMs);
+  let request: http.ClientRequest | undefined;
+  let timer: NodeJS.Timeout | undefined;
   try {
-    const response = await axios.request<string>({
-      method: request.method,
-      url: request.url,
-      signal: controller.signal,
-      transport: TRANSPORT,
-      headers: request.headers,
-      data: request.body,
-      ...(request.maxBytes !== undefined && { maxContentLength: request.maxBytes }),
+    return await new Promise((resolve, reject) => {
+      // For the whole request: Node's own timeout measures inactivity, which a slow but steady answer never reaches.
+      timer = setTimeout(() => reject(new HttpError('timeout', `no answer within ${timeoutMs} ms`)), timeoutMs);
+      const sent = open();
+      request = sent;
+      sent.on('error', reject).on('response', (response) => {
+        if (CONNECTION_ENDING_STATUSES.has(response.statusCode)) sent.shouldKeepAlive = false;
+        const chunks: Buffer[] = [];
+        let size = 0;
+        response.on('error', reject).on('data', (chunk: Buffer) => {
+          size += chunk.length;
+          if (size > maxBytes) reject(new HttpError('large', `the answer is larger than ${maxBytes} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }));
+      });
+      sent.end(body);
     });
-    return { status: response.status, headers: flattenHeaders(response.headers), text: response.data };
   } catch (error) {
-    if (controller.signal.aborted) throw new HttpError('timeout', `no answer within ${timeoutMs} ms`);
-    throw httpError(error, request.maxBytes ?? MAX_RESPONSE_BYTES);
+    // One that waits for a connection ends when it gets one.
+    request?.destroy();
+    throw error instanceof HttpError ? error : httpError(error);
   } finally {
     clearTimeout(timer);
   }
 }
-
-/** Node's transport, except that it does not keep a connection that lldap will close. */
-const TRANSPORT = {
-  request(options: http.RequestOptions, onResponse: (response: http.IncomingMessage) => void): http.ClientRequest {
-    const request = (options.protocol === 'https:' ? https : http).request(options, (response) => {
-      if (CONNECTION_ENDING_STATUSES.has(response.statusCode)) request.shouldKeepAlive = false;
-      onResponse(response);
-    });
-    return request;
-  },
-};
 
 /** Returns undefined, which no validator accepts, if the text is not JSON. */
 export function parseJson(text: string): unknown {
@@ -160,26 +139,14 @@ export function parseJson(text: string): unknown {
 }
 
 const NO_CONNECTION_CODES = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']);
-const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE']);
+const LOST_CONNECTION_CODES = new Set(['ECONNRESET', 'EPIPE']);
 const TLS_FAILURE_CODE = /^(EPROTO$|ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/;
 
-function httpError(error: unknown, maxBytes: number): HttpError {
-  const { code, message } = codeOf(error);
+function httpError(error: unknown): HttpError {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
   if (NO_CONNECTION_CODES.has(code)) return new HttpError('refused', `no connection (${code})`);
   if (code === 'ETIMEDOUT') return new HttpError('timeout', 'the connection timed out');
   if (TLS_FAILURE_CODE.test(code)) return new HttpError('tls', `the TLS handshake failed (${code})`);
-  if (LOST_CONNECTION_CODES.has(code) || message === 'stream has been aborted') {
-    return new HttpError('reset', 'the connection was lost before the answer was complete');
-  }
-  if (message.startsWith('maxContentLength')) return new HttpError('large', `the answer is larger than ${maxBytes} bytes`);
+  if (LOST_CONNECTION_CODES.has(code)) return new HttpError('reset', 'the connection was lost before the answer was complete');
   return new HttpError('other', code === '' ? 'the request failed' : `the request failed (${code})`);
-}
-
-function codeOf(error: unknown): { code: string; message: string } {
-  if (!(error instanceof Error)) return { code: '', message: '' };
-  return { code: 'code' in error && typeof error.code === 'string' ? error.code : '', message: error.message };
-}
-
-function flattenHeaders(headers: object): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
 }

@@ -200,7 +200,7 @@ export class LldapDouble {
   }
 }
 
-const REFUSED: HttpAnswer = { status: 401, headers: {}, text: 'refused' };
+const REFUSED: HttpAnswer = { status: 401, text: 'refused' };
 
 const MUTATION = /^(create|update|delete|add|remove)/;
 
@@ -236,13 +236,13 @@ function plain(value: unknown): unknown {
 const withoutSchema = ({ name, value }: { name: string; value: string[] }) => ({ name, value });
 
 function answer(body: unknown): HttpAnswer {
-  return { status: 200, headers: {}, text: JSON.stringify(body) };
+  return { status: 200, text: JSON.stringify(body) };
 }
 
 const http = (code: 'refused' | 'timeout' | 'reset') => (): never => {
   throw new HttpError(code, `no answer (${code})`);
 };
-const page = (status: number, text: string) => (): HttpAnswer => ({ status, headers: {}, text });
+const page = (status: number, text: string) => (): HttpAnswer => ({ status, text });
 const text = (message: string) => () => answer({ data: null, errors: [{ message }] });
 
 const HTTP_FAULTS: Faulty<HttpAnswer> = {

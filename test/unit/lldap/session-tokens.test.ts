@@ -12,7 +12,7 @@ const REFRESH = 'GET /auth/refresh';
 /** As lldap makes them. */
 const jwt = (name: string, groups = ['lldap_admin'], seconds = 1000) =>
   `header.${Buffer.from(JSON.stringify({ iat: 5000, exp: 5000 + seconds, groups, name })).toString('base64url')}.signature`;
-const answer = (body: unknown, status = 200): HttpAnswer => ({ status, headers: {}, text: JSON.stringify(body) });
+const answer = (body: unknown, status = 200): HttpAnswer => ({ status, text: JSON.stringify(body) });
 const login = (token: string) => answer({ token, refreshToken: `refresh ${token}` });
 
 /** Over an lldap that gives these answers, one after another. */

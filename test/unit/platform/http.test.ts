@@ -50,7 +50,7 @@ describe('shared/platform/http', () => {
     return outcome;
   };
 
-  it('hands back any status with headers and text, sends the body as it is and follows no redirect', async () => {
+  it('hands back any status with its text, sends the body as it is and follows no redirect', async () => {
     const seen: string[] = [];
     const baseURL = await serve((request, response) => {
       let body = '';
@@ -59,14 +59,14 @@ describe('shared/platform/http', () => {
       });
       request.on('end', () => {
         seen.push(`${request.method} ${request.url} ${request.headers['content-type']} ${body}`);
-        response.writeHead(request.url === '/moved' ? 302 : 503, { location: '/elsewhere', 'X-Reply': 'yes' });
+        response.writeHead(request.url === '/moved' ? 302 : 503, { location: '/elsewhere' });
         response.end('{"a": 1}');
       });
     });
     const http = client({ baseURL });
     const headers = { 'Content-Type': 'application/json' };
     const answer = await http.request({ method: 'PATCH', url: '/x', body: '{"é":1}', headers });
-    assert.deepEqual([answer.status, answer.headers['x-reply'], answer.text], [503, 'yes', '{"a": 1}']);
+    assert.deepEqual([answer.status, answer.text], [503, '{"a": 1}']);
     await http.request({ method: 'POST', url: '/x', body: ' no JSON ', headers });
     assert.equal((await http.request({ method: 'GET', url: '/moved' })).status, 302);
     assert.deepEqual(seen, ['PATCH /x application/json {"é":1}', 'POST /x application/json  no JSON ', 'GET /moved undefined ']);
@@ -203,6 +203,15 @@ describe('shared/platform/http', () => {
     const http = client({ baseURL, maxSockets: 2 });
     await Promise.all(Array.from({ length: 12 }, () => http.request({ method: 'GET', url: '/' })));
     assert.equal(sockets.size, 2);
+  });
+
+  it('says of a request that cannot be sent only that it failed', async () => {
+    const headers = { Authorization: 'Bearer hush\nhush' };
+    for (const request of [{ url: 'no address' }, { url: 'http://127.0.0.1:1/', headers }]) {
+      const error = await failure(client({}).request({ method: 'GET', ...request }));
+      assert.equal(error.code, 'other');
+      assert.doesNotMatch(error.message, /hush/);
+    }
   });
 
   it('says refused when nobody listens', async () => {

@@ -9,7 +9,6 @@ describe('the bundle loads only what it needs:', () => {
 
   /** A text that only this package's code has. */
   const marks = {
-    axios: 'ERR_BAD_OPTION_VALUE',
     ldapts: '1.3.6.1.4.1.1466.20037',
     'client-node': 'KUBERNETES_SERVICE_HOST',
     opentelemetry: 'OTEL_BSP_SCHEDULE_DELAY',
@@ -37,14 +36,14 @@ describe('the bundle loads only what it needs:', () => {
   });
 
   it('its first event loads what leads to the API server, and nothing for passwords or telemetry', async () => {
-    assert.deepEqual(await loadedBy((port) => post(port, event('reconcile', about('LldapUser')))), ['axios', 'client-node']);
+    assert.deepEqual(await loadedBy((port) => post(port, event('reconcile', about('LldapUser')))), ['client-node']);
   });
 
   it('all of that is in the bundle, each in a file of its own, but not the compiler of schemas', () => {
     const files = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.mjs'));
     const holding = (mark: string) => files.filter((file) => readFileSync(join(DIST, file), 'utf8').includes(mark));
     const holders = Object.values(marks).map((mark) => holding(mark).join());
-    assert.equal(new Set(holders).size, 4);
+    assert.equal(new Set(holders).size, 3);
     assert.ok(!holders.includes(''));
     assert.ok(readFileSync(join(DIST, '../node_modules/ajv/dist/core.js'), 'utf8').includes(compiler));
     assert.deepEqual(holding(compiler), []);

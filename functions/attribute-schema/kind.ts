@@ -2,9 +2,10 @@ import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapAttributeSchema } from '../../shared/kube/resources.ts';
 import { resourcesNamingAttribute, targetOf } from '../../shared/lookup/dependents.ts';
+import { UNREADY } from '../../shared/lookup/lookup.ts';
 import { desiredDefinition } from '../../shared/rules/attributes.ts';
-import { claimsName, isDeleting, isReady } from '../../shared/rules/predicates.ts';
-import { declaredName, refOf } from '../../shared/rules/resource-names.ts';
+import { claimsName, isDeleting } from '../../shared/rules/predicates.ts';
+import { declaredName } from '../../shared/rules/resource-names.ts';
 import { type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type SchemaContext = ReconcileContext<'LldapAttributeSchema'>;
@@ -24,7 +25,7 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
     return {
       ...(await readDefinition(context)),
       isAlsoDeclared: others.length > 0,
-      ...(user && { usedBy: `The ${user.kind} ${refOf(user)}` }),
+      ...(user && { usedBy: `The ${user.kind} ${user.namespace}/${user.name}` }),
     };
   },
   planDeletion,
@@ -40,7 +41,7 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
     // A resource that declares the same attribute may have found this definition still there, or another one in its way.
     if (gone) return (await schemasClaiming(context)).map(targetOf);
     if (!becameReady) return [];
-    return (await resourcesUsing(context)).filter((r) => !isReady(r)).map(targetOf);
+    return resourcesUsing(context, UNREADY);
   },
 };
 
@@ -60,6 +61,6 @@ async function readDefinition({ io, resource }: SchemaContext): Promise<Observed
   return { definition: definitions.find((a) => a.name === declaredName(resource)) };
 }
 
-function resourcesUsing({ io, resource }: SchemaContext) {
-  return resourcesNamingAttribute(io, resource.spec.target === 'User' ? 'LldapUser' : 'LldapGroup', declaredName(resource));
+function resourcesUsing({ io, resource }: SchemaContext, selection?: typeof UNREADY) {
+  return resourcesNamingAttribute(io, resource.spec.target === 'User' ? 'LldapUser' : 'LldapGroup', declaredName(resource), selection);
 }

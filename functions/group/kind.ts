@@ -1,15 +1,14 @@
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
-import type { LldapMembership } from '../../shared/kube/resources.ts';
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
-import { membershipsNaming, resourcesClaiming, targetOf } from '../../shared/lookup/dependents.ts';
+import { membershipsAwaiting, membershipsNaming, resourcesClaiming, targetOf } from '../../shared/lookup/dependents.ts';
 import { findOwner, recordedGroup } from '../../shared/lookup/owner.ts';
 import { type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { markOf, ownerText } from '../../shared/rules/owner-mark.ts';
 import { markFor } from '../../shared/rules/ownership.ts';
-import { hasFinalizer, isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { hasFinalizer, isDeleting } from '../../shared/rules/predicates.ts';
 import { declaredName, isVirtual } from '../../shared/rules/resource-names.ts';
 import { builtIn, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
@@ -50,13 +49,13 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     const formerNames = new Set([formerName ?? name, resource.status?.nameKey ?? name]);
     formerNames.delete(name);
     if (!gone && !becameReady && formerNames.size === 0 && resource.status?.uuid === draft.uuid) return [];
-    const isAffected = (m: LldapMembership) => !isReady(m) || m.status?.joined?.groupUuid !== draft.uuid;
-    const dependents = gone ? [] : await membershipsNaming(io, { groupKey: name }, isAffected);
+    const uuids = { uuid: draft.uuid, recorded: resource.status?.uuid };
+    const dependents = gone ? [] : await membershipsAwaiting(io, { groupKey: name }, uuids);
     for (const freed of gone ? [name, ...formerNames] : formerNames)
       dependents.push(...(await membershipsNaming(io, { groupKey: freed }, () => true)), ...(await resourcesClaiming(io, resource, freed)));
     // Deleted by a reconcile that died before it could enqueue anybody, under a name that is lost.
     if (gone && draft.uuid !== undefined && formerName === undefined)
-      dependents.push(...(await io.lookup.all('LldapMembership')).filter((m) => m.status?.joined?.groupUuid === draft.uuid).map(targetOf));
+      dependents.push(...(await io.lookup.select('LldapMembership', { 'status.joined.groupUuid': draft.uuid })).map(targetOf));
     return dependents;
   },
 };

@@ -1,10 +1,9 @@
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
-import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
+import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
-import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
+import { foldGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { enqueueDependents, targetOf } from '../../shared/lookup/dependents.ts';
-import { recordedGroup } from '../../shared/lookup/owner.ts';
 import { notReady } from '../../shared/rules/failure.ts';
 import { isMembershipStale } from '../../shared/rules/membership-state.ts';
 import { markOf } from '../../shared/rules/owner-mark.ts';
@@ -13,10 +12,10 @@ import { claimsName, isDeleting, isReady } from '../../shared/rules/predicates.t
 import { REASONS } from '../../shared/rules/reasons.ts';
 import { declaredName, membershipKeys, refOf, virtualGroupName } from '../../shared/rules/resource-names.ts';
 import {
+  isClaiming,
   isMember,
   isOwnedByPrivileged,
   type JoinStep,
-  membershipsClaiming,
   noGroup,
   notPrivileged,
   noUser,
@@ -30,10 +29,19 @@ import {
 type MembershipContext = ReconcileContext<'LldapMembership'>;
 type Io = MembershipContext['io'];
 
-/** The Ready resources that declare the two names, if there are any. */
+/** What one of the two names stands for. */
+interface Dependency<R, O> {
+  /** As lldap has it. */
+  object?: O | undefined;
+  /** The Ready resource that declares the name, or the one that the object's mark names: it may not have recorded the object yet. */
+  resource?: R | undefined;
+  /** Why the membership must wait. */
+  missing?: string;
+}
+
 interface Dependencies {
-  user: LldapUser | undefined;
-  group: LldapGroup | undefined;
+  user: Dependency<LldapUser, LldapAccount>;
+  group: Dependency<LldapGroup, LldapGroupAccount>;
 }
 
 /** Memberships: one user in one group. They only add members; others' members stay. */
@@ -53,35 +61,45 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     return !isMembershipStale(resource, { users, groups, joinedGroups });
   },
   hasDependencies: () => true,
-  async findDependencies({ io, policy, resource }) {
+  async findDependencies(context) {
+    const { io, policy, resource } = context;
     const { userName, groupName } = resource.spec;
     const { userKey } = membershipKeys(resource);
-    const groups = await groupsClaiming(io, resource, policy.operatorNamespace);
-    if (isBuiltInGroup(groupName) && groups.length === 0)
-      throw notReady('DependencyNotReady', `The virtual group for ${groupName} does not exist yet. The startup function creates it.`);
-    const users = await io.lookup.claiming('LldapUser', userKey);
-    const user = await findDependency(users, policy, `the user ${userName}`, noUser(userName), () => io.lldap.user(userKey));
-    const group = await findDependency(groups, policy, `the group ${groupName}`, noGroup(groupName), () => findGroup(io, groupName));
+    const account = await io.lldap.user(userKey);
+    const user = await findDependency(context, {
+      kind: 'LldapUser',
+      object: account,
+      claimants: () => io.lookup.claiming('LldapUser', userKey),
+      read: async () => account,
+      what: `the user ${userName}`,
+      missing: noUser(userName),
+    });
+    const group = await findDependency(context, {
+      kind: 'LldapGroup',
+      object: isBuiltInGroup(groupName) ? undefined : await io.lookup.groupSeen(groupName),
+      claimants: () => groupsClaiming(io, resource, policy.operatorNamespace),
+      read: (declaring) => io.lookup.groupNamed(groupName, declaring?.status?.groupId),
+      what: `the group ${groupName}`,
+      missing: noGroup(groupName),
+    });
     // Report both at once, not one after the other.
     const missing = [user, group].flatMap((found) => found.missing ?? []);
     if (missing.length > 0) throw notReady('DependencyNotReady', missing.join(' '));
-    return { user: user.resource, group: group.resource };
+    return { user, group };
   },
-  async observe(context, { user, group: resource }) {
+  async observe(context, { user, group: { object: group, resource } }) {
     const { io } = context;
     const { groupName } = context.resource.spec;
-    const account = await io.lldap.user(membershipKeys(context.resource).userKey);
-    // A recorded group that is gone or renamed is stale, or somebody else wrote that status.
-    const recorded = await recordedGroup(io, resource?.status);
-    const group = recorded && hasGroupName(recorded, groupName) ? recorded : await findGroup(io, groupName);
-    const declared: AttributeTarget[] = [];
-    if (user ?? (await findMarkedResource(context, 'LldapUser', account))) declared.push('User');
-    if (resource ?? (await findMarkedResource(context, 'LldapGroup', group))) declared.push('Group');
+    const account = user.object;
+    const declared: AttributeTarget[] = [...(user.resource ? ['User' as const] : []), ...(resource ? ['Group' as const] : [])];
     if (declared.length < 2)
       context.conditions.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
     if (account && group && isMember(account, group) && isOwnedByPrivileged(account, context.policy)) delete context.draft.joining;
     // Somebody deleted the object in lldap; its own resource creates it again.
-    const vanished = [...(user && !account ? [user] : []), ...(resource && !group && !isBuiltInGroup(groupName) ? [resource] : [])];
+    const vanished = [
+      ...(user.resource && !account ? [user.resource] : []),
+      ...(resource && !group && !isBuiltInGroup(groupName) ? [resource] : []),
+    ];
     await enqueueDependents(io, async () => vanished.map(targetOf));
     return {
       account,
@@ -109,9 +127,7 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     delete draft.joined;
     // A membership that was created meanwhile may have found the user still in the group.
     const pair = { userId: step.user.id, groupName: step.group.displayName };
-    await enqueueDependents(io, async () =>
-      membershipsClaiming(resource, pair, await io.lookup.all('LldapMembership'), policy).map(targetOf),
-    );
+    await enqueueDependents(io, async () => (await membershipsClaiming(io, resource, pair, policy)).map(targetOf));
   },
   describe: (step) => DESCRIPTIONS[step.do],
   findDependents: async () => [],
@@ -167,7 +183,8 @@ async function recover(context: MembershipContext): Promise<void> {
 async function groupsClaiming(io: Io, { spec }: LldapMembership, operatorNamespace: string): Promise<LldapGroup[]> {
   if (!isBuiltInGroup(spec.groupName)) return io.lookup.claiming('LldapGroup', foldGroupName(spec.groupName));
   const virtual = await io.lookup.get('LldapGroup', operatorNamespace, virtualGroupName(spec.groupName));
-  return virtual ? [virtual] : [];
+  if (virtual) return [virtual];
+  throw notReady('DependencyNotReady', `The virtual group for ${spec.groupName} does not exist yet. The startup function creates it.`);
 }
 
 /**
@@ -175,23 +192,34 @@ async function groupsClaiming(io: Io, { spec }: LldapMembership, operatorNamespa
  * is not Ready is waited for only while lldap has no such object, or has that resource's own: a resource that declares
  * another's name and never becomes Ready blocks nobody.
  *
- * @returns neither where lldap's own object counts
+ * Usually the object's mark names the Ready resource. Only otherwise are the resources that declare the name listed: the
+ * API server reads all resources of the kind for such a list.
+ *
+ * @param name.object the object, as far as it is known yet
+ * @param name.read the object, given the Ready resource that declares the name
  */
-async function findDependency<R extends LldapUser | LldapGroup>(
-  resources: readonly R[],
-  policy: Policy,
-  what: string,
-  missing: string,
-  read: () => Promise<LldapAccount | LldapGroupAccount | undefined>,
-): Promise<{ resource?: R; missing?: string }> {
-  const claiming = resources.filter(claimsName);
-  const ready = claiming.find((r) => isReady(r) && !isDeleting(r));
-  if (ready) return { resource: ready };
-  const object = await read();
-  const waiting = claiming.find((r) => !object || isOwnObject(r, object, policy));
+async function findDependency<K extends 'LldapUser' | 'LldapGroup', O extends LldapAccount | LldapGroupAccount>(
+  context: MembershipContext,
+  name: {
+    kind: K;
+    object: O | undefined;
+    claimants(): Promise<ResourceOf[K][]>;
+    read(resource: ResourceOf[K] | undefined): Promise<O | undefined>;
+    what: string;
+    missing: string;
+  },
+): Promise<Dependency<ResourceOf[K], O>> {
+  const isServing = (r: LldapUser | LldapGroup) => isReady(r) && !isDeleting(r);
+  const marked = await findMarkedResource(context, name.kind, name.object);
+  if (marked && isServing(marked)) return { object: name.object, resource: marked };
+  const claiming = (await name.claimants()).filter(claimsName);
+  const ready = claiming.find(isServing);
+  const object = await name.read(ready);
+  if (ready) return { object, resource: ready };
+  const waiting = claiming.find((r) => !object || isOwnObject(r, object, context.policy));
   if (waiting)
-    return { missing: `The ${waiting.kind} ${refOf(waiting)}, which declares ${what}, is not Ready. See its status for the reason.` };
-  return object ? {} : { missing };
+    return { missing: `The ${waiting.kind} ${refOf(waiting)}, which declares ${name.what}, is not Ready. See its status for the reason.` };
+  return object ? { object, resource: marked ?? (await findMarkedResource(context, name.kind, object)) } : { missing: name.missing };
 }
 
 /** Whether a resource created or adopted an object. A built-in group belongs to its virtual group and has no mark. */
@@ -204,24 +232,19 @@ function isOwnObject(resource: LldapUser | LldapGroup, object: LldapAccount | Ll
   );
 }
 
-async function findGroup(io: Io, name: string): Promise<LldapGroupAccount | undefined> {
-  const named = (await io.lookup.groupNames()).find((g) => hasGroupName(g, name));
-  return named && io.lldap.group(named.id);
-}
-
 /**
  * The resource that an object's mark names, if it declares the membership's name: it may have created the object and not
  * recorded that yet.
  */
-async function findMarkedResource(
+async function findMarkedResource<K extends 'LldapUser' | 'LldapGroup'>(
   { io, policy, resource }: MembershipContext,
-  kind: 'LldapUser' | 'LldapGroup',
+  kind: K,
   object: LldapAccount | LldapGroupAccount | undefined,
-): Promise<LldapUser | LldapGroup | undefined> {
+): Promise<ResourceOf[K] | undefined> {
   const mark = object && markOf(object);
   if (mark?.instance !== policy.instance) return undefined;
   const { userKey, groupKey } = membershipKeys(resource);
-  const named: LldapUser | LldapGroup | undefined = await io.lookup.get(kind, mark.namespace, mark.name);
+  const named = await io.lookup.get(kind, mark.namespace, mark.name);
   const isMatch = named && claimsName(named) && declaredName(named) === (kind === 'LldapUser' ? userKey : groupKey);
   return isMatch ? named : undefined;
 }
@@ -244,6 +267,21 @@ async function withClaims(
   formerGroup: LldapGroupRef,
 ): Promise<Pick<Observed, 'formerGroup' | 'isFormerGroupClaimed'>> {
   const pair = { userId: account.id, groupName: formerGroup.displayName };
-  const claiming = membershipsClaiming(resource, pair, await io.lookup.all('LldapMembership'), policy);
+  const claiming = await membershipsClaiming(io, resource, pair, policy);
   return { formerGroup, isFormerGroupClaimed: claiming.length > 0 };
+}
+
+/**
+ * Other memberships that declare a pair, by the current names of both in lldap. None may be missed: those whose status has
+ * no key yet are among those that are not Ready.
+ */
+async function membershipsClaiming(
+  io: Io,
+  self: LldapMembership,
+  pair: { userId: string; groupName: string },
+  policy: Policy,
+): Promise<LldapMembership[]> {
+  const recorded = await io.lookup.select('LldapMembership', { 'status.userKey': pair.userId });
+  const unrecorded = (await io.lookup.unready('LldapMembership')).filter((m) => m.status?.userKey === undefined);
+  return [...recorded, ...unrecorded].filter((m) => isClaiming(m, self, pair, policy));
 }

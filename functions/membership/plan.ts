@@ -130,21 +130,19 @@ export function isMember(account: LldapAccount, group: LldapGroupRef): boolean {
   return account.groups.some((g) => g.id === group.id && g.uuid === group.uuid);
 }
 
-/** Other memberships that declare a pair, by the current names of both in lldap, and may do so. */
-export function membershipsClaiming(
+/** Whether another membership declares a pair, by the current names of both in lldap, and may do so. */
+export function isClaiming(
+  other: LldapMembership,
   self: LldapMembership,
   pair: { userId: string; groupName: string },
-  memberships: readonly LldapMembership[],
   policy: Policy,
-): LldapMembership[] {
-  return memberships.filter((m) => {
-    const { userKey, groupKey } = membershipKeys(m);
-    return (
-      m.metadata.uid !== self.metadata.uid &&
-      !isDeleting(m) &&
-      userKey === pair.userId &&
-      groupKey === foldGroupName(pair.groupName) &&
-      refuse(m, policy) === undefined
-    );
-  });
+): boolean {
+  const { userKey, groupKey } = membershipKeys(other);
+  return (
+    other.metadata.uid !== self.metadata.uid &&
+    !isDeleting(other) &&
+    userKey === pair.userId &&
+    groupKey === foldGroupName(pair.groupName) &&
+    refuse(other, policy) === undefined
+  );
 }

@@ -6,7 +6,7 @@ import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
 import { foldId } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
-import { enqueueDependents, membershipsNaming, resourcesClaiming } from '../../shared/lookup/dependents.ts';
+import { enqueueDependents, membershipsAwaiting, membershipsNaming, resourcesClaiming } from '../../shared/lookup/dependents.ts';
 import type { Io } from '../../shared/lookup/io.ts';
 import { findOwner } from '../../shared/lookup/owner.ts';
 import { once } from '../../shared/platform/concurrency.ts';
@@ -23,7 +23,6 @@ import {
   readPasswordKey,
   sameHash,
 } from '../../shared/rules/password.ts';
-import { isReady } from '../../shared/rules/predicates.ts';
 import { REASONS } from '../../shared/rules/reasons.ts';
 import { declaredName } from '../../shared/rules/resource-names.ts';
 import { hasPassword, type PasswordStep } from './password-plan.ts';
@@ -88,7 +87,7 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
       const name = declaredName(resource);
       if (gone) return [...(await membershipsNaming(io, { userKey: name }, () => true)), ...(await resourcesClaiming(io, resource, name))];
       if (!becameReady && resource.status?.uuid === draft.uuid) return [];
-      return membershipsNaming(io, { userKey: name }, (m) => !isReady(m) || m.status?.joined?.userUuid !== draft.uuid);
+      return membershipsAwaiting(io, { userKey: name }, { uuid: draft.uuid, recorded: resource.status?.uuid });
     },
   };
 }

@@ -53,6 +53,7 @@ export function buildStatus(input: {
   const { retry: _retry, lastHandledReconcileAt: _handled, ...fields } = own;
   return {
     ...fields,
+    ready: ready.status === 'True',
     observedGeneration: resource.metadata.generation,
     conditions,
     ...(retry && { retry }),

@@ -21,7 +21,7 @@ const MAX_NOTE_BYTES = 1024;
 
 /**
  * Emits a Kubernetes Event when Ready changes, with the condition's reason: a resource that fails for an hour leaves a
- * handful. Never fails a reconcile.
+ * handful, and one that becomes Ready without a failure before leaves none. Never fails a reconcile.
  *
  * @param wait the retry of a resource that waits for another. Its first attempt emits nothing, since resources that are
  *   applied together wait for each other for a moment
@@ -29,8 +29,11 @@ const MAX_NOTE_BYTES = 1024;
 export async function emitReadyEvent(io: EventIo, resource: Resource, ready: ConditionDraft, wait?: Retry): Promise<void> {
   const before = condition(resource.status, 'Ready');
   const isChange = before?.status !== ready.status || before.reason !== ready.reason;
-  const isSecondWait = wait !== undefined && resource.status?.retry?.attempts === 1;
+  const retry = resource.status?.retry;
+  const isSecondWait = wait !== undefined && retry?.attempts === 1;
   if (wait?.attempts === 1 || !(isChange || isSecondWait)) return;
+  const wasQuiet = !before || (retry?.category === 'NotReady' && retry.attempts === 1);
+  if (ready.status === 'True' && wasQuiet) return;
   await createEvent(io, resource, {
     type: ready.status === 'True' || ready.reason === 'Suspended' ? 'Normal' : 'Warning',
     reason: ready.reason,

@@ -15,7 +15,7 @@ export function resumeDraft<K extends KindName>(
   resource: ResourceOf[K],
   superseded: ReconcileContext<K> | undefined,
 ): StatusOf<K> | undefined {
-  const { conditions: _conditions, observedGeneration: _generation, ...kept } = (resource.status ?? {}) as CommonStatus;
+  const { conditions: _conditions, observedGeneration: _generation, ready: _ready, ...kept } = (resource.status ?? {}) as CommonStatus;
   const recorded = uuidOf(kept);
   const isOfAnother = superseded && superseded.resource.metadata.uid !== resource.metadata.uid;
   // An object that was recorded before the attempt had gone when the attempt created its own.

@@ -9,6 +9,8 @@ export interface Selection {
   namespace?: string;
   /** Field to value; values are escaped here. */
   fields?: Record<string, string>;
+  /** Field to a value that it must not have. */
+  without?: Record<string, string>;
   /** Label to value. */
   labels?: Record<string, string>;
 }
@@ -104,7 +106,7 @@ export function createKube(connection: Connection = connect()): Kube {
     secret: (namespace, name) =>
       undefinedIf(({ gone }) => gone, connection.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/secrets/${name}` })),
     scanSecrets: ({ namespace, labels }, keep) =>
-      listAll(connection, `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}secrets`, { ...(labels && { labels }) }, keep),
+      listAll(connection, `/api/v1/${namespace ? `namespaces/${namespace}/` : ''}secrets`, { labels: labels ?? {} }, keep),
     createSecret(namespace, name, labels, data) {
       const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name, labels }, data, type: 'Opaque' };
       const created = connection.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/secrets`, body });
@@ -138,12 +140,10 @@ async function undefinedIf<T>(isNone: (error: KubeError) => boolean, answer: Pro
   }
 }
 
-async function listAll<T, R>(connection: Connection, path: string, { fields, labels }: Selection, keep: (item: T) => R): Promise<R[]> {
+async function listAll<T, R>(connection: Connection, path: string, selection: Selection, keep: (item: T) => R): Promise<R[]> {
   let items: R[] = [];
   let restarts = 0;
-  const query = new URLSearchParams();
-  if (fields) query.set('fieldSelector', selector(fields));
-  if (labels) query.set('labelSelector', selector(labels));
+  const query = queryOf(selection);
   for (let limit = PAGE_SIZE; ; ) {
     query.set('limit', String(limit));
     const page = await pageOf<T>(connection, `${path}?${query}`, {
@@ -183,8 +183,13 @@ async function pageOf<T>(
   }
 }
 
+function queryOf({ fields = {}, without = {}, labels = {} }: Selection): URLSearchParams {
+  const selectors = { fieldSelector: [...terms(fields, '='), ...terms(without, '!=')], labelSelector: terms(labels, '=') };
+  const used = Object.entries(selectors).filter(([, all]) => all.length > 0);
+  return new URLSearchParams(used.map(([name, all]): [string, string] => [name, all.join()]));
+}
+
 /** Escapes the three characters that separate terms. A field's value may contain them, a label's cannot. */
-function selector(terms: Record<string, string>): string {
-  const escaped = Object.entries(terms).map(([name, value]) => `${name}=${value.replace(/[\\,=]/g, (c) => `\\${c}`)}`);
-  return escaped.join(',');
+function terms(values: Record<string, string>, operator: '=' | '!='): string[] {
+  return Object.entries(values).map(([name, value]) => `${name}${operator}${value.replace(/[\\,=]/g, (c) => `\\${c}`)}`);
 }

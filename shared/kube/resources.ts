@@ -41,6 +41,8 @@ export interface CommonSpec {
 }
 
 export interface CommonStatus {
+  /** Whether the condition Ready is True; selectable. */
+  ready?: boolean;
   /** The generation of the last reconcile that recorded its outcome, successful or not. */
   observedGeneration?: number;
   conditions?: Condition[];
@@ -96,6 +98,7 @@ export interface LldapMembershipSpec extends CommonSpec {
 export interface Joined {
   userUuid: string;
   groupId: number;
+  /** Selectable. */
   groupUuid: string;
   /** Which of the two names a resource declared at the time. For the other, the object in lldap counted. */
   declared?: AttributeTarget[];

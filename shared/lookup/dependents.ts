@@ -1,11 +1,11 @@
 import { BrokerError } from '../events/broker.ts';
 import type { Target } from '../events/parse.ts';
+import type { Selection } from '../kube/client.ts';
 import { KubeError } from '../kube/errors.ts';
-import type { Listed } from '../kube/listed.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../kube/resources.ts';
 import { foldId } from '../lldap/names.ts';
-import { isReleased } from '../rules/predicates.ts';
-import { refOf } from '../rules/resource-names.ts';
+import { isReady, isReleased } from '../rules/predicates.ts';
+import { membershipKeys, refOf } from '../rules/resource-names.ts';
 import type { Io } from './io.ts';
 
 /** Finds the resources that a change concerns, and posts their reconcile events. */
@@ -41,6 +41,24 @@ export async function membershipsNaming(
 }
 
 /**
+ * The memberships that a Ready user or group concerns: those that wait for it. If it has replaced an object that the status
+ * recorded, also those that joined that one.
+ *
+ * @param recorded the uuid in the status, as it was read
+ */
+export async function membershipsAwaiting(
+  io: Io,
+  key: { userKey: string } | { groupKey: string },
+  { uuid, recorded }: { uuid: string | undefined; recorded: string | undefined },
+): Promise<Target[]> {
+  const isJoined = ({ status }: LldapMembership) => uuid === ('userKey' in key ? status?.joined?.userUuid : status?.joined?.groupUuid);
+  if (recorded !== undefined && recorded !== uuid) return membershipsNaming(io, key, (m) => !isReady(m) || !isJoined(m));
+  const isNaming = (m: LldapMembership) =>
+    'userKey' in key ? membershipKeys(m).userKey === key.userKey : membershipKeys(m).groupKey === key.groupKey;
+  return (await io.lookup.unready('LldapMembership')).filter(isNaming).map(targetOf);
+}
+
+/**
  * Other resources that declare a name which becomes free. Ready ones are included: lldap has no preconditions, so the
  * deleted object may have been theirs by then.
  */
@@ -49,12 +67,13 @@ export async function resourcesClaiming(io: Io, self: LldapUser | LldapGroup, na
   return resources.filter((r) => refOf(r) !== refOf(self)).map(targetOf);
 }
 
-/** Users or groups whose spec names an attribute. */
+/** The users or groups whose spec names an attribute. */
 export async function resourcesNamingAttribute(
   io: Io,
   kind: 'LldapUser' | 'LldapGroup',
   attributeName: string,
-): Promise<(LldapUser | LldapGroup)[]> {
-  const all: Listed<'LldapUser' | 'LldapGroup'>[] = await io.lookup.all(kind);
-  return all.filter((r) => !isReleased(r) && r.attributeNames.some((name) => foldId(name) === attributeName));
+  selection?: Pick<Selection, 'without'>,
+): Promise<Target[]> {
+  const isNaming = (r: LldapUser | LldapGroup) => !isReleased(r) && r.spec.attributes?.some(({ name }) => foldId(name) === attributeName);
+  return (await io.lookup.scan(kind, (r) => (isNaming(r) ? [targetOf(r)] : []), selection)).flat();
 }

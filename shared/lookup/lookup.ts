@@ -1,11 +1,17 @@
 import { INSTANCE_LABEL } from '../constants.ts';
-import type { Kube } from '../kube/client.ts';
+import type { Kube, Selection } from '../kube/client.ts';
 import type { Listed } from '../kube/listed.ts';
 import type { Secret } from '../kube/objects.ts';
 import type { KindName, ResourceOf } from '../kube/resources.ts';
 import type { LldapClient, LldapGroupAccount, LldapGroupRef } from '../lldap/api.ts';
+import { foldGroupName, hasGroupName } from '../lldap/names.ts';
 import { shareRead } from '../platform/concurrency.ts';
 import { declaredName } from '../rules/resource-names.ts';
+
+/** Selects what is not Ready by its status, or has none. */
+export const UNREADY = { without: { 'status.ready': 'true' } };
+
+const MAX_SEEN_GROUPS = 10_000;
 
 type Claiming = 'LldapUser' | 'LldapGroup';
 
@@ -17,9 +23,19 @@ export interface Lookup {
   recording<K extends Claiming>(kind: K, uuid: string): Promise<Listed<K>[]>;
   /** All resources of a kind, in one list that concurrent callers share. */
   all<K extends KindName>(kind: K): Promise<Listed<K>[]>;
+  /** Those whose status does not say that they are Ready, in one list that concurrent callers share. */
+  unready<K extends KindName>(kind: K): Promise<Listed<K>[]>;
   select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<Listed<K>[]>;
   /** What `keep` returns for each whole resource of a kind. */
-  scan<K extends KindName, R>(kind: K, keep: (resource: ResourceOf[K]) => R): Promise<R[]>;
+  scan<K extends KindName, R>(kind: K, keep: (resource: ResourceOf[K]) => R, selection?: Pick<Selection, 'without'>): Promise<R[]>;
+  /**
+   * lldap's group of that name. lldap has no query by name, so all groups are listed, unless one of a known id has the name.
+   *
+   * @param id a hint
+   */
+  groupNamed(name: string, id: number | undefined): Promise<LldapGroupAccount | undefined>;
+  /** The group that {@link groupNamed} last found with that name, if it still has it. */
+  groupSeen(name: string): Promise<LldapGroupAccount | undefined>;
   /** lldap's groups with their attributes, in one list that concurrent callers share. */
   groups(): Promise<LldapGroupAccount[]>;
   /** lldap's groups without their attributes, in one list that concurrent callers share. */
@@ -38,22 +54,41 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, o
     const namespace = await onlyNamespace();
     return { labels, ...(namespace && { namespace }) };
   };
-  const list = async <K extends KindName>(kind: K, fields?: Record<string, string>): Promise<Listed<K>[]> =>
-    kube.list(kind, { ...(await served()), ...(fields && { fields }) });
-  const lists: { [K in KindName]: () => Promise<Listed<K>[]> } = {
-    LldapUser: shareRead(() => list('LldapUser')),
-    LldapGroup: shareRead(() => list('LldapGroup')),
-    LldapMembership: shareRead(() => list('LldapMembership')),
-    LldapAttributeSchema: shareRead(() => list('LldapAttributeSchema')),
+  const list = async <K extends KindName>(kind: K, selection: Pick<Selection, 'fields' | 'without'> = {}): Promise<Listed<K>[]> =>
+    kube.list(kind, { ...(await served()), ...selection });
+  const sharedLists = (selection: Pick<Selection, 'without'>): { [K in KindName]: () => Promise<Listed<K>[]> } => ({
+    LldapUser: shareRead(() => list('LldapUser', selection)),
+    LldapGroup: shareRead(() => list('LldapGroup', selection)),
+    LldapMembership: shareRead(() => list('LldapMembership', selection)),
+    LldapAttributeSchema: shareRead(() => list('LldapAttributeSchema', selection)),
+  });
+  const all = sharedLists({});
+  const unready = sharedLists(UNREADY);
+  const groupNames = shareRead(() => lldap.groupNames());
+  /** Ids by folded name. */
+  const seen = new Map<string, number>();
+  const groupAt = async (name: string, id: number | undefined): Promise<LldapGroupAccount | undefined> => {
+    const group = id === undefined ? undefined : await lldap.group(id);
+    return group && hasGroupName(group, name) ? group : undefined;
   };
   return {
-    claiming: async (kind, name) => (await list(kind, { 'status.nameKey': name })).filter((r) => declaredName(r) === name),
-    recording: (kind, uuid) => list(kind, { 'status.uuid': uuid }),
-    all: (kind) => lists[kind](),
-    select: list,
-    scan: async (kind, keep) => kube.scan(kind, await served(), keep),
+    claiming: async (kind, name) => (await list(kind, { fields: { 'status.nameKey': name } })).filter((r) => declaredName(r) === name),
+    recording: (kind, uuid) => list(kind, { fields: { 'status.uuid': uuid } }),
+    all: (kind) => all[kind](),
+    unready: (kind) => unready[kind](),
+    select: (kind, fields) => list(kind, { fields }),
+    scan: async (kind, keep, selection) => kube.scan(kind, { ...(await served()), ...selection }, keep),
     groups: shareRead(() => lldap.groups()),
-    groupNames: shareRead(() => lldap.groupNames()),
+    groupNames,
+    async groupNamed(name, id) {
+      const group = (await groupAt(name, id)) ?? (await groupAt(name, (await groupNames()).find((g) => hasGroupName(g, name))?.id));
+      if (group) {
+        if (seen.size >= MAX_SEEN_GROUPS) seen.clear();
+        seen.set(foldGroupName(name), group.id);
+      }
+      return group;
+    },
+    groupSeen: (name) => groupAt(name, seen.get(foldGroupName(name))),
     schema: shareRead(() => lldap.schema()),
     async get(kind, namespace, name) {
       const only = await onlyNamespace();

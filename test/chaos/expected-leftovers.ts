@@ -60,8 +60,8 @@ export class Ledger {
     }
   }
 
-  /** A rename, in lldap or in a spec, after a restore that gave resources new uids: what neither name nor status says is theirs stays. */
-  renamed({ resources, objects }: Moment): void {
+  /** After a restore that gave resources new uids, what neither its name nor a status says is theirs stays. */
+  forgotten({ resources, objects }: Moment): void {
     for (const { kind, uuid, name, mark } of objects) {
       const { ref, uid } = readMark(mark, uuid) ?? {};
       for (const r of resources.values()) {

@@ -216,7 +216,7 @@ export class KubeDouble {
       (r) =>
         (namespace === undefined || r.metadata.namespace === namespace) &&
         labels.every(([name, value]) => r.metadata.labels?.[name] === value) &&
-        fields.every(([field, value]) => (fieldOf(r, field) ?? '') === value),
+        fields.every(([field, value, isExcluded]) => (String(fieldOf(r, field) ?? '') === value) !== isExcluded),
     );
   }
 
@@ -274,10 +274,10 @@ interface Operation {
 }
 
 const SELECTABLE: Record<KindName, string[]> = {
-  LldapUser: ['spec.passwordSecretRef.name', 'status.nameKey', 'status.uuid'],
-  LldapGroup: ['status.nameKey', 'status.uuid'],
-  LldapMembership: ['status.userKey', 'status.groupKey'],
-  LldapAttributeSchema: [],
+  LldapUser: ['spec.passwordSecretRef.name', 'status.nameKey', 'status.uuid', 'status.ready'],
+  LldapGroup: ['status.nameKey', 'status.uuid', 'status.ready'],
+  LldapMembership: ['status.userKey', 'status.groupKey', 'status.ready', 'status.joined.groupUuid'],
+  LldapAttributeSchema: ['status.ready'],
 };
 
 /** A condition that another controller wrote: Server-Side Apply keeps it. */
@@ -294,17 +294,17 @@ function notFound(): never {
 }
 
 /** `a=b,c=d`, with `\` before what separates. */
-function terms(selector: string | null): [string, string][] {
+function terms(selector: string | null): [name: string, value: string, isExcluded: boolean][] {
   return (selector?.match(/(?:\\.|[^,\\])+/g) ?? []).map((term) => {
-    const [, name = '', value = ''] = /^([^=]+)=(.*)$/s.exec(term) ?? [];
-    return [name, value.replace(/\\(.)/g, '$1')];
+    const [, name = '', not = '', value = ''] = /^([^!=]+)(!?)=(.*)$/s.exec(term) ?? [];
+    return [name, value.replace(/\\(.)/g, '$1'), not === '!'];
   });
 }
 
-function fieldOf(resource: Resource, path: string): string | undefined {
+function fieldOf(resource: Resource, path: string): unknown {
   let value: unknown = resource;
   for (const part of path.split('.')) value = (value as Record<string, unknown> | undefined)?.[part];
-  return value as string | undefined;
+  return value;
 }
 
 function faultsOf({ method, path }: KubeRequest): Faulty<unknown> {

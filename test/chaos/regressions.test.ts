@@ -320,4 +320,13 @@ describe('schedules that once broke a promise', () => {
     { do: 'restore', of: 'kube', bare: true },
     { do: 'renameGroup', from: 'ops', to: 'team' },
   ]);
+
+  keepsItsPromises('a group that a person renames before a restore without status stays, beside the one that the resource declares', [
+    { do: 'apply', kind: 'LldapGroup', at: 'adm/r1', spec: { displayName: 'Team', deletionPolicy: 'Delete' } },
+    { do: 'run', actions: 5, seed: 87594 },
+    { do: 'renameGroup', from: 'team', to: 'ops' },
+    { do: 'backup', of: 'kube' },
+    { do: 'run', actions: 5, seed: 0 },
+    { do: 'restore', of: 'kube', bare: true },
+  ]);
 });

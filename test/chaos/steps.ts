@@ -8,7 +8,7 @@ import type { World } from './world.ts';
 /** Carries out one step of a schedule; what cannot be done as things are is left out. */
 export async function take(world: World, step: Step): Promise<void> {
   await (STEPS[step.do] as (world: World, step: Step) => void | Promise<void>)(world, step);
-  if (world.isRestored && (step.do === 'apply' || step.do === 'renameGroup')) world.ledger.renamed(world.history.current);
+  if (world.isRestored) world.ledger.forgotten(world.history.current);
   if (world.violation) throw world.violation;
 }
 

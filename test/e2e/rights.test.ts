@@ -136,6 +136,16 @@ async function everythingThatFunctionsDo(world: World): Promise<void> {
     world.kubectl('get', 'llm', 'kept-team', '-n', ns, '-o', 'jsonpath={.status.conditions[?(@.type=="DependenciesReady")].reason}');
   await until('the membership finds the user in lldap', async () => (await found()) === 'FoundInLldap');
 
+  // What is refused leaves an Event.
+  await world.apply(
+    world.resource('LldapAttributeSchema', ns, 'color-number', { attributeName: 'color', attributeType: 'Integer', target: 'User' }),
+    world.resource('LldapMembership', ns, 'anna-admin', { userName: 'anna', groupName: 'lldap_admin' }),
+  );
+  await until('what is refused says so', async () => {
+    const reasons = [await world.reason('llas', ns, 'color-number'), await world.reason('llm', ns, 'anna-admin')];
+    return reasons.join() === 'SchemaMismatch,Forbidden';
+  });
+
   // A built-in group, from the privileged namespace.
   await world.apply(
     world.resource('LldapUser', OPERATOR, 'root', { username: 'root', email: 'root@example.com', passwordPolicy: 'Ignore' }),

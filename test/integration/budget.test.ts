@@ -16,24 +16,25 @@ describe('What a reconcile costs', () => {
     await h.reconcile('LldapUser', 'warm');
   });
 
-  it('a new user with a password takes at most 4 reads and 3 writes of the API server, 2 reads of lldap, one creation and one password', async () => {
+  it('a new user with a password takes at most 4 reads and 2 writes of the API server, 2 reads of lldap, one creation and one password', async () => {
     const ref = { name: 'passwords', key: 'second' };
     const object = await h.create('LldapUser', 'new', { username: 'New', email: 'new@example.com', passwordSecretRef: ref });
     const cost = await h.cost(() => h.reconcile('LldapUser', 'new', { object }));
     assert.equal((await h.ready('LldapUser', 'new')).status, 'True');
     assert.ok(cost.kubeReads.length <= 4, JSON.stringify(cost.kubeReads));
-    assert.ok(cost.kubeWrites.length <= 3, JSON.stringify(cost.kubeWrites));
+    assert.ok(cost.kubeWrites.length <= 2, JSON.stringify(cost.kubeWrites));
     assert.ok(cost.lldapReads.length <= 2, JSON.stringify(cost.lldapReads));
     assert.deepEqual(cost.mutations, ['createUser new']);
     assert.deepEqual(cost.passwords, ['passwordModify new']);
     assert.equal(await h.lldap.check('new', 'correct horse 2'), true);
   });
 
-  it('a new group, definition and membership take at most 3 writes of the API server and one mutation each', async () => {
+  it('a new group, definition and membership take at most 4, 4 and 5 requests of the API server and one mutation each', async () => {
     const costOfNew = async (kind: 'LldapGroup' | 'LldapAttributeSchema' | 'LldapMembership', name: string, object: unknown) => {
       const cost = await h.cost(() => h.reconcile(kind, name, { object }));
       assert.equal((await h.ready(kind, name)).status, 'True');
-      assert.ok(cost.kubeWrites.length <= 3, JSON.stringify(cost.kubeWrites));
+      const calls = [...cost.kubeReads, ...cost.kubeWrites];
+      assert.ok(calls.length <= (kind === 'LldapMembership' ? 5 : 4), JSON.stringify(calls));
       return cost;
     };
     const group = await costOfNew('LldapGroup', 'team', await h.create('LldapGroup', 'team', { displayName: 'Team' }));
@@ -51,6 +52,56 @@ describe('What a reconcile costs', () => {
     );
     assert.equal(joins.mutations.length, 1);
     assert.ok(joins.lldapReads.length <= 2, JSON.stringify(joins.lldapReads));
+  });
+
+  const isList = ({ path }: Cost['kubeReads'][number]) => /\/(lldap\w+)(\?|$)/.test(path);
+
+  it('a membership lists nothing for a user and a group whose marks name Ready resources, once its process knows the group', async () => {
+    await h.create('LldapUser', 'second', { username: 'second', email: 'second@example.com', passwordPolicy: 'Ignore' });
+    await h.reconcile('LldapUser', 'second');
+    const object = await h.create('LldapMembership', 'second-joins', { userName: 'second', groupName: 'TEAM' });
+    const cost = await h.cost(() => h.reconcile('LldapMembership', 'second-joins', { object }));
+    assert.equal((await h.ready('LldapMembership', 'second-joins')).status, 'True');
+    assert.deepEqual(cost.kubeReads.filter(isList), []);
+    assert.deepEqual(cost.lldapReads.length, 2);
+  });
+
+  it('a change of a user, group or membership lists nothing, and takes one write of the API server and one mutation at most', async () => {
+    for (const [kind, name, spec] of [
+      ['LldapUser', 'second', { displayName: 'Second' }],
+      ['LldapGroup', 'team', { displayName: 'TEAM' }],
+      ['LldapMembership', 'second-joins', { deletionPolicy: 'Delete' }],
+    ] as const) {
+      const object = await h.edit(kind, name, { spec });
+      const cost = await h.cost(() => h.reconcile(kind, name, { object }));
+      assert.equal((await h.ready(kind, name)).status, 'True');
+      assert.deepEqual(cost.kubeReads.filter(isList), [], name);
+      assert.ok(cost.kubeWrites.length <= 1, JSON.stringify(cost.kubeWrites));
+      assert.ok(cost.mutations.length <= 1, JSON.stringify(cost.mutations));
+    }
+  });
+
+  it('the deletion of a membership lists only those of its user, and those that are not Ready', async () => {
+    await h.remove('LldapMembership', 'second-joins');
+    const cost = await h.cost(() => h.reconcile('LldapMembership', 'second-joins', {}));
+    const selectors = cost.kubeReads.filter(isList).map(({ path }) => new URL(path, 'http://kube').searchParams.get('fieldSelector'));
+    assert.deepEqual(new Set(selectors), new Set(['status.userKey=second', 'status.ready!=true']));
+    assert.deepEqual(cost.mutations, ['removeUserFromGroup second:4']);
+  });
+
+  it('the deletion of a group and of a user lists only what names them', async () => {
+    for (const [kind, name, of] of [
+      ['LldapGroup', 'listed', { displayName: 'Listed' }],
+      ['LldapUser', 'listed', { username: 'listed', email: 'listed@example.com', passwordPolicy: 'Ignore' }],
+    ] as const) {
+      await h.create(kind, name, of);
+      await h.reconcile(kind, name);
+      await h.remove(kind, name);
+      const cost = await h.cost(() => h.reconcile(kind, name, {}));
+      const lists = cost.kubeReads.filter(isList);
+      assert.ok(lists.length <= 2, JSON.stringify(lists));
+      for (const { path } of lists) assert.match(path, /fieldSelector=status\.(userKey|groupKey|nameKey)%3Dlisted/);
+    }
   });
 
   it('a user with attributes takes one more read of lldap, for its definitions', async () => {

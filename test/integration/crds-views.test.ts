@@ -59,7 +59,26 @@ describe('a field selector', () => {
     ['LldapGroup', {}, { uuid: '6e7b7a8c' }, 'status.uuid=6e7b7a8c'],
     ['LldapMembership', {}, { userKey: 'bob' }, 'status.userKey=bob'],
     ['LldapMembership', {}, { groupKey: 'team ä' }, 'status.groupKey=team ä'],
+    ['LldapMembership', {}, { joined: { userUuid: 'u', groupId: 7, groupUuid: '6e7b7a8c' } }, 'status.joined.groupUuid=6e7b7a8c'],
   ];
+
+  for (const kind of Object.keys(LEAST_SPEC) as (keyof typeof LEAST_SPEC)[]) {
+    it(`finds every ${kind} that is not Ready, also one without a status, and none that is`, async () => {
+      const made = [{ ready: true }, { ready: false }, {}, undefined].map(async (status) =>
+        status ? await createWithStatus(bench(), kind, LEAST_SPEC[kind], status) : await bench().create(kind, LEAST_SPEC[kind]),
+      );
+      const names = await Promise.all(made);
+      const { body } = await bench().cluster.request(
+        'GET',
+        `${bench().path(kind)}?fieldSelector=${encodeURIComponent('status.ready!=true')}`,
+      );
+      const found = (body as { items: { metadata: { name: string } }[] }).items.map(({ metadata }) => metadata.name);
+      assert.deepEqual(
+        names.map((name) => found.includes(name)),
+        [false, true, true, true],
+      );
+    });
+  }
 
   for (const [kind, spec, status, selector] of selections) {
     it(`finds an ${kind} by ${selector} in all namespaces`, async () => {

@@ -24,6 +24,7 @@ const READY: Condition = {
   observedGeneration: 1,
 };
 const COMMON: Required<CommonStatus> = {
+  ready: true,
   observedGeneration: 1,
   conditions: [READY],
   retry: { nextTime: '2026-11-29T12:00:05.123Z', attempts: 1, category: 'Unavailable' },

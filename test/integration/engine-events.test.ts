@@ -78,8 +78,8 @@ describe('Events', () => {
     const echoes: Promise<Answer>[] = [];
     h.interfere = async (_by, { method, path }) => {
       if (method === 'GET' && path.endsWith('/echo')) reads++;
-      // The Event comes after both writes, whose echoes the source has sent by then.
-      if (!path.endsWith('/events') || method !== 'POST') return;
+      // Waiting memberships are looked for after both writes, whose echoes the source has sent by then.
+      if (!path.includes('/lldapmemberships?')) return;
       echoes.push(h.deliver('LldapUser', 'echo', { object: await h.get('LldapUser', 'echo') }));
     };
     await h.reconcile('LldapUser', 'echo', {});

@@ -25,7 +25,7 @@ describe('Two processes on one resource', () => {
     });
     assert.deepEqual(cost.mutations, ['createUser many']);
     assert.equal((await h.ready('LldapUser', 'many')).status, 'True');
-    assert.equal((await h.events('many')).length, 1);
+    assert.deepEqual(await h.events('many'), []);
     assert.equal(await h.lldap.check('many', 'many has a password'), true);
     const before = await h.get('LldapUser', 'many');
     for (const by of processes) await h.deliver('LldapUser', 'many', { by, full: true });
@@ -110,7 +110,7 @@ describe('Two processes on one resource', () => {
         [mutation],
       );
       assert.equal((await h.ready(kind, 'copies')).status, 'True');
-      assert.equal((await h.events('copies')).filter(({ regarding }) => regarding.kind === kind).length, 1);
+      assert.deepEqual(await h.events('copies'), []);
       const { status } = await h.get(kind, 'copies');
       assert.deepEqual(
         {

@@ -217,6 +217,7 @@ describe('Who follows the pages', function () {
   it('of troubleshooting sees Events, Jobs, and what must be Ready', async () => {
     const blocks = await blocksOf('docs/troubleshooting.md');
     assert.match(await runOne(blocks, 'kubectl get events -n team'), /Warning +LldapUnavailable/);
+    assert.equal(await runOne(blocks, 'kubectl get lldapusers,'), '');
     await runOne(blocks, 'kubectl get jobs');
     assert.match(await runOne(blocks, 'apiserversources'), /lldap-operator-user/);
   });

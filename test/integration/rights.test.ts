@@ -70,6 +70,14 @@ describe("The functions' rights", () => {
       await h.reconcile('LldapGroup', 'kept');
       await h.create('LldapMembership', 'kept', { userName: 'kept', groupName: 'kept' });
       await h.reconcile('LldapMembership', 'kept');
+      // What is refused leaves an Event.
+      await h.create('LldapMembership', 'refused', { userName: 'kept', groupName: 'lldap_admin' });
+      await h.reconcile('LldapMembership', 'refused');
+      for (const attributeType of ['String', 'Integer'] as const) {
+        const name = `refused-${attributeType.toLowerCase()}`;
+        await h.create('LldapAttributeSchema', name, { attributeName: 'refused', attributeType, target: 'User' });
+        await h.reconcile('LldapAttributeSchema', name);
+      }
       // What only a failure calls for.
       await h.lldap.fault({ kind: 'status', status: 503 });
       await h.startup();

@@ -32,6 +32,7 @@ const find = (status: CommonStatus, type: string) => status.conditions?.find((c)
 describe('shared/engine/conditions', () => {
   it('says Ready at the generation that was dealt with, in whole seconds, and nothing else', () => {
     assert.deepEqual(build({}), {
+      ready: true,
       observedGeneration: 2,
       conditions: [
         {
@@ -44,6 +45,11 @@ describe('shared/engine/conditions', () => {
         },
       ],
     });
+  });
+
+  it('says in a field that selectors find whether it is Ready', () => {
+    const ready = (own: CommonStatus, draft: ConditionDraft) => build({ own, ready: draft }).ready;
+    assert.deepEqual([ready({ ready: false }, GOOD), ready({ ready: true }, BAD)], [true, false]);
   });
 
   it('a failure with a retry is Reconciling and says when it goes on', () => {

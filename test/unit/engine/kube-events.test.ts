@@ -52,8 +52,9 @@ describe('shared/engine/kube-events', () => {
 
   const retry = (attempts: number): Retry => ({ attempts, category: 'NotReady', nextTime: '2026-03-01T12:00:05.000Z' });
   const was = (...conditions: ReturnType<typeof condition>[]): LldapUserStatus => ({ conditions });
+  const waits = { conditions: [condition('Ready', 'False', WAITS.reason)] };
   const cases: Record<string, [LldapUserStatus | undefined, ConditionDraft, told: string[]]> = {
-    'tells of the first success': [undefined, GOOD, ['Normal Reconciled']],
+    'is silent of a success at once': [undefined, GOOD, []],
     'tells of the first failure': [undefined, BAD, ['Warning EmailTaken']],
     'tells when a failure is over': [was(condition('Ready', 'False', 'EmailTaken')), GOOD, ['Normal Reconciled']],
     'tells when the reason is another': [was(condition('Ready', 'False', 'LldapUnavailable')), BAD, ['Warning EmailTaken']],
@@ -62,6 +63,13 @@ describe('shared/engine/kube-events', () => {
       { conditions: [condition('Ready', 'False', 'EmailTaken')], retry: retry(1) },
       BAD,
       [],
+    ],
+    'is silent when a wait is over that nobody was told of': [{ ...waits, retry: retry(1) }, GOOD, []],
+    'tells when a wait is over that was told of': [{ ...waits, retry: retry(2) }, GOOD, ['Normal Reconciled']],
+    'tells when a failure of another kind is over, though it was the first': [
+      { ...waits, retry: { ...retry(1), category: 'Taken' } },
+      GOOD,
+      ['Normal Reconciled'],
     ],
     'is silent while it stays well': [was(condition('Ready', 'True')), GOOD, []],
     'is silent while the same failure goes on, whatever its message': [was(condition('Ready', 'False', 'EmailTaken')), BAD, []],
@@ -77,7 +85,6 @@ describe('shared/engine/kube-events', () => {
     });
   }
 
-  const waits = { conditions: [condition('Ready', 'False', WAITS.reason)] };
   const waiting: Record<string, [LldapUserStatus | undefined, Retry, told: string[]]> = {
     'is silent while a resource waits for others for the first seconds, as all of a tree do that is applied at once': [
       undefined,
@@ -108,7 +115,7 @@ describe('shared/engine/kube-events', () => {
 
   it('is never a reason to fail: an Event that cannot be written is logged', async () => {
     const { lines, io } = world(new KubeError(403, 'events is forbidden', 'Forbidden'));
-    await emitReadyEvent(io, user(), GOOD);
+    await emitReadyEvent(io, user(), BAD);
     assert.equal(lines.length, 1);
     assert.match(lines[0] ?? '', /"level":"warn".*The API server answered 403 Forbidden.*"namespace":"team","name":"alice"/);
   });
@@ -156,7 +163,7 @@ describe('shared/engine/kube-events', () => {
     for (const [name, [note, written]] of Object.entries(notes)) {
       it(name, async () => {
         const { events, io } = world();
-        await emitReadyEvent(io, user(), { ...GOOD, message: note });
+        await emitReadyEvent(io, user(), { ...BAD, message: note });
         assert.equal(events[0]?.note, written);
         assert.ok(Buffer.byteLength(written) <= 1024);
       });
@@ -170,7 +177,7 @@ describe('shared/engine/kube-events', () => {
   for (const [what, [name, expected]] of Object.entries(eventNames)) {
     it(`an Event’s name ${what}`, async () => {
       const { events, io } = world();
-      await emitReadyEvent(io, user({ metadata: { name } }), GOOD);
+      await emitReadyEvent(io, user({ metadata: { name } }), BAD);
       assert.match(events[0]?.metadata.name ?? '', expected);
     });
   }
@@ -178,7 +185,7 @@ describe('shared/engine/kube-events', () => {
   it('an Event’s name fits whatever the resource’s', async () => {
     const { events, io } = world();
     const name = `${'a'.repeat(229)}-${'b'.repeat(23)}`;
-    await emitReadyEvent(io, user({ metadata: { name } }), GOOD);
+    await emitReadyEvent(io, user({ metadata: { name } }), BAD);
     assert.match(events[0]?.metadata.name ?? '', /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
     assert.ok((events[0]?.metadata.name.length ?? 0) <= 253);
   });

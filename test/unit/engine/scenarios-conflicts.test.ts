@@ -57,9 +57,9 @@ describe('the engine and the API server', () => {
 
     it('that rejects an Event does not fail the reconcile', async () => {
       w.fail(/EVENT/, 'odd');
-      apply();
+      w.apply(KIND, PLACE, { displayName: 'lldap_admin' });
       await w.deliverEvents();
-      assert.equal(w.ready(KIND, PLACE), 'True');
+      assert.equal(w.ready(KIND, PLACE), 'False Protected');
       assert.ok(w.logged('warn').length === 1);
     });
   });

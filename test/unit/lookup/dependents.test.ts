@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { BrokerError } from '../../../shared/events/broker.ts';
 import { KubeError } from '../../../shared/kube/errors.ts';
-import { toListed } from '../../../shared/kube/listed.ts';
-import type { LldapMembership, LldapUser } from '../../../shared/kube/resources.ts';
+import type { LldapMembership, LldapMembershipStatus, LldapUser } from '../../../shared/kube/resources.ts';
 import {
   enqueueDependents,
+  membershipsAwaiting,
   membershipsNaming,
   resourcesClaiming,
   resourcesNamingAttribute,
@@ -29,7 +29,11 @@ function bench({ memberships = [], users = [], post }: { memberships?: LldapMemb
         asked.push([kind, name]);
         return users;
       },
-      all: async () => users.map(toListed),
+      unready: async (kind: string) => {
+        asked.push(kind);
+        return memberships.filter((m) => !m.status?.ready);
+      },
+      scan: async (_kind: string, keep: (user: LldapUser) => unknown) => users.map(keep),
     },
     broker: {
       reconcile: async ({ name }: { name: string }) => {
@@ -64,6 +68,34 @@ describe('shared/lookup/dependents', () => {
     ]);
   });
 
+  describe('the memberships of a user that is Ready', () => {
+    const joined = (userUuid: string) => ({ joined: { userUuid, groupId: 7, groupUuid: 'uuid-crew' }, ready: true, conditions: [READY] });
+    const of = (name: string, status: LldapMembershipStatus, userName = 'alice') =>
+      membership({ metadata: { name }, spec: { userName }, status });
+    const memberships = [
+      of('waits', waiting),
+      of('waits-for-bob', waiting, 'bob'),
+      of('joined', joined('uuid-alice')),
+      of('joined-before', joined('uuid-before')),
+    ];
+    const woken = async (recorded?: string) => {
+      const { io, asked } = bench({ memberships });
+      const targets = await membershipsAwaiting(io, { userKey: 'alice' }, { uuid: 'uuid-alice', recorded });
+      return { names: targets.map(({ name }) => name), asked };
+    };
+
+    for (const recorded of [undefined, 'uuid-alice'])
+      it(`are those that wait for it, in a list that others share, where the status recorded ${recorded ?? 'no account'}`, async () => {
+        assert.deepEqual(await woken(recorded), { names: ['waits'], asked: ['LldapMembership'] });
+      });
+
+    it('are also those of the account that it replaced', async () => {
+      const { names, asked } = await woken('uuid-before');
+      assert.deepEqual(names, ['waits', 'waits-for-bob', 'joined-before']);
+      assert.deepEqual(asked, [['LldapMembership', { 'status.userKey': 'alice' }]]);
+    });
+  });
+
   it('everybody else who declares a name that is freed looks again, also who seems to have it already', async () => {
     const self = user();
     const others = [user({ metadata: { name: 'al' }, status: waiting }), user({ metadata: { name: 'ally' }, status: ready })];
@@ -80,7 +112,7 @@ describe('shared/lookup/dependents', () => {
       user({ metadata: { name }, spec: { attributes: attributes.map((a) => ({ name: a, value: [] })) } });
     const { io } = bench({ users: [user(), naming('one', 'Shoe-Size'), naming('two', 'nick', 'shoe-size'), naming('three', 'shoe')] });
     assert.deepEqual(
-      (await resourcesNamingAttribute(io, 'LldapUser', 'shoe-size')).map(({ metadata }) => metadata.name),
+      (await resourcesNamingAttribute(io, 'LldapUser', 'shoe-size')).map(({ name }) => name),
       ['one', 'two'],
     );
   });

@@ -261,4 +261,59 @@ describe('shared/lookup/lookup', () => {
       assert.equal(await lookup.get('LldapUser', 'team', 'nobody'), undefined);
     });
   });
+
+  describe("lldap's group of a name", () => {
+    type Group = { id: number; uuid: string; displayName: string; attributes: [] };
+    const crew: Group = { id: 7, uuid: 'uuid-crew', displayName: 'Crew', attributes: [] };
+
+    function bench(...groups: Group[]) {
+      const asked: string[] = [];
+      const lldap = {
+        group: async (id: number) => {
+          asked.push(`group ${id}`);
+          return groups.find((g) => g.id === id);
+        },
+        groupNames: async () => {
+          asked.push('names');
+          return groups;
+        },
+      } as unknown as LldapClient;
+      return { asked, groups, lookup: createLookup({} as Kube, lldap, INSTANCE, async () => undefined) };
+    }
+
+    it('is read by an id that a status records', async () => {
+      const { asked, lookup } = bench(crew);
+      assert.equal(await lookup.groupNamed('crew', 7), crew);
+      assert.deepEqual(asked, ['group 7']);
+    });
+
+    const misleading: [what: string, id: number | undefined][] = [
+      ['no id is known', undefined],
+      ['the id is of no group', 8],
+      ['the id is of another group by now', 9],
+    ];
+    for (const [what, id] of misleading)
+      it(`is found among all groups where ${what}`, async () => {
+        const { asked, lookup } = bench({ ...crew, id: 9, displayName: 'Ops' }, crew);
+        assert.equal(await lookup.groupNamed('CREW', id), crew);
+        assert.deepEqual(asked.slice(-2), ['names', 'group 7']);
+      });
+
+    it('is none where no group has the name', async () => {
+      assert.equal(await bench(crew).lookup.groupNamed('ops', 7), undefined);
+    });
+
+    it('is seen again without any list, until another has the name or the group is gone', async () => {
+      const { asked, groups, lookup } = bench(crew);
+      assert.equal(await lookup.groupSeen('crew'), undefined);
+      assert.deepEqual(asked, []);
+      await lookup.groupNamed('Crew', 7);
+      assert.equal(await lookup.groupSeen('CREW'), crew);
+      groups[0] = { ...crew, displayName: 'Ops' };
+      assert.equal(await lookup.groupSeen('crew'), undefined);
+      groups.pop();
+      assert.equal(await lookup.groupSeen('crew'), undefined);
+      assert.deepEqual(new Set(asked), new Set(['group 7']));
+    });
+  });
 });

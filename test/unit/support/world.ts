@@ -127,6 +127,7 @@ export class TestWorld {
     this.kube.changeStatus(group, {
       nameKey: displayName,
       ...recorded,
+      ready: true,
       observedGeneration: 1,
       conditions: [ready],
     } as AnyResource['status']);

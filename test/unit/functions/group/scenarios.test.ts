@@ -35,7 +35,7 @@ describe('groups, from the resource to lldap', () => {
       assert.deepEqual([status.nameKey, status.groupId, status.uuid, status.origin], ['crew', id, uuid, 'created']);
       assert.equal(w.ready(KIND, PLACE, 'DependenciesReady'), 'unset');
       assert.deepEqual(w.asked, ['lldap createGroupWithDetails Crew']);
-      assert.deepEqual([w.did, w.events], [['created the group'], [`Normal Reconciled ${PLACE}`]]);
+      assert.deepEqual([w.did, w.events], [['created the group'], []]);
     });
 
     it('is only read in steady state: a full reconcile makes one call to lldap and enqueues nothing', async () => {

@@ -4,7 +4,6 @@ import type { Addresses } from './addresses.ts';
 import { timestamp } from './cloudevent.ts';
 import type { Source, SourceResource } from './eventing.ts';
 import { isRecord } from './fields.ts';
-import { send } from './http.ts';
 import type { SourceCluster } from './sources.ts';
 import type { Story } from './story.ts';
 import { type Change, type KubernetesObject, Watch } from './watch.ts';
@@ -124,7 +123,7 @@ export class Adapter {
     };
     const body = Buffer.from(JSON.stringify(model.mode === 'Resource' ? object : { kind, namespace, name, apiVersion }));
     for (let tries = 1; ; tries += 1) {
-      const status = await send('POST', addresses.local(model.sink), headers, body, signal).then((answer) => answer.status, unreachable);
+      const status = await addresses.send('POST', model.sink, headers, body, { signal }).then((answer) => answer.status, unreachable);
       signal.throwIfAborted();
       const gap = status === 0 || RETRIED.includes(status) ? GAPS_MS[tries - 1] : undefined;
       if (gap === undefined)

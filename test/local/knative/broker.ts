@@ -3,14 +3,14 @@
  * on the real one. Not modelled: the limit of 15 minutes on a synchronous fan-out, the 10 s within which a request must
  * arrive, JSON as delivery format, and what other brokers of the cluster suffer when the dispatcher dies.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
 import { listen, listenForGood } from '../ports.ts';
 import { type Addresses, INGRESS_HOST } from './addresses.ts';
 import { type CloudEvent, MalformedEvent, readEvent, timestamp, withAttributes, withoutAttribute } from './cloudevent.ts';
 import { deliver } from './delivery.ts';
 import type { Broker, Trigger } from './eventing.ts';
 import type { Faults } from './faults.ts';
-import { close, readBody } from './http.ts';
+import { type Answer, type Call, close, listener, patiently, Reset } from './http.ts';
 import type { Identities } from './identities.ts';
 import { nameOf, type Story } from './story.ts';
 
@@ -40,42 +40,42 @@ export class Ingress {
 
   async start(): Promise<void> {
     this.#life = new AbortController();
-    this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
-      this.#serve(request, response).catch((error: unknown) => {
-        // A caller that went away in the middle is no fault of ours.
-        if (request.complete) this.#failed('ingress', error);
-        response.destroy();
-      });
-    });
+    const handle = (call: Call) => patiently({ signal: this.#life.signal }, () => this.#handle(call));
+    this.#server = createServer(
+      { keepAliveTimeout: KEEP_ALIVE_MS },
+      listener(handle, (error) => this.#failed('ingress', error)),
+    );
     this.#port = await (this.#port === 0 ? listenForGood(this.#server) : listen(this.#server, this.#port));
     this.#options.addresses.set(INGRESS_HOST, this.#port);
+    this.#options.addresses.handle(INGRESS_HOST, handle);
   }
 
   /** Ingress and dispatcher die together: connections are cut, and what is in flight is lost. */
   async stop(): Promise<void> {
+    this.#options.addresses.handle(INGRESS_HOST, undefined);
     this.#life.abort();
     await close(this.#server);
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.method === 'OPTIONS') return answer(response.setHeader('WebHook-Allowed-Origin', '*'), 200);
-    if (request.method !== 'POST') return answer(response, 405);
-    const path = (request.url ?? '/').replace(/\?.*$/, '').split('/').filter(Boolean);
-    if (path.length === 1) return answer(response, 400);
+  async #handle(call: Call): Promise<Answer> {
+    if (call.method === 'OPTIONS') return answer(200, { 'webhook-allowed-origin': '*' });
+    if (call.method !== 'POST') return answer(405);
+    const path = call.path.replace(/\?.*$/, '').split('/').filter(Boolean);
+    if (path.length === 1) return answer(400);
     const broker = this.#options.brokers.find(({ namespace, name }) => path.length === 2 && namespace === path[0] && name === path[1]);
-    if (!broker) return answer(response, 404);
-    const refusal = await this.#options.identities?.refusal(broker, request.headers.authorization);
-    if (refusal !== undefined) return answer(response, refusal);
-    await this.#receive(broker, request, response);
+    if (!broker) return answer(404);
+    const refusal = await this.#options.identities?.refusal(broker, call.headers.authorization);
+    if (refusal !== undefined) return answer(refusal);
+    return this.#receive(broker, call);
   }
 
-  async #receive(broker: Broker, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const arrived = read(request, await readBody(request));
-    if (arrived === undefined || arrived.ttl <= 0) return answer(response, 400);
+  async #receive(broker: Broker, call: Call): Promise<Answer> {
+    const arrived = read(call);
+    if (arrived === undefined || arrived.ttl <= 0) return answer(400);
     const refusal = this.#options.faults.refusal(arrived.event);
-    if (refusal === 'reset') return void request.socket.destroy();
-    if (refusal !== undefined) return answer(response, refusal);
-    answer(response, (await this.#accept(broker, arrived.event, arrived.ttl)) ? 202 : 500);
+    if (refusal === 'reset') throw new Reset('a fault');
+    if (refusal !== undefined) return answer(refusal);
+    return answer((await this.#accept(broker, arrived.event, arrived.ttl)) ? 202 : 500);
   }
 
   /** @returns whether every Trigger that wants the event took it; always, at once, where the broker is asynchronous */
@@ -129,9 +129,9 @@ export class Ingress {
 }
 
 /** The time to live is the ingress's own affair: nobody behind it sees it, and junk counts as none. */
-function read(request: IncomingMessage, body: Buffer): { event: CloudEvent; ttl: number } | undefined {
+function read({ headers, body }: Call): { event: CloudEvent; ttl: number } | undefined {
   try {
-    const event = readEvent(request.headers, body);
+    const event = readEvent(headers, body);
     const { knativebrokerttl: ttl = '' } = event.attributes;
     return { event: withoutAttribute(event, 'knativebrokerttl'), ttl: /^-?\d+$/.test(ttl) ? Number(ttl) - 1 : FIRST_TTL };
   } catch (error) {
@@ -140,6 +140,6 @@ function read(request: IncomingMessage, body: Buffer): { event: CloudEvent; ttl:
   }
 }
 
-function answer(response: ServerResponse, status: number): void {
-  response.writeHead(status).end();
+function answer(status: number, headers: Answer['headers'] = {}): Answer {
+  return { status, headers, body: Buffer.alloc(0) };
 }

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Attributes } from './cesql.ts';
 import { isRecord } from './fields.ts';
 
@@ -34,8 +34,8 @@ export function looksLikeEvent(headers: IncomingHttpHeaders): boolean {
 }
 
 /** The event in binary mode, as the broker sends everything. */
-export function eventHeaders(event: CloudEvent): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = { ...event.carried };
+export function eventHeaders(event: CloudEvent): Record<string, string> {
+  const headers: Record<string, string> = { ...event.carried };
   for (const [name, value] of Object.entries(event.attributes)) headers[`ce-${name}`] = onTheWire(value);
   if (event.contentType !== undefined) headers['content-type'] = event.contentType;
   return headers;

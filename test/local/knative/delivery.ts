@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Addresses } from './addresses.ts';
 import { type CloudEvent, eventHeaders, looksLikeEvent, MalformedEvent, readEvent, withAttributes } from './cloudevent.ts';
 import type { Delivery, Trigger } from './eventing.ts';
-import { type Answer, send } from './http.ts';
+import { type Answer, TimedOut } from './http.ts';
 import { nameOf, type Story } from './story.ts';
 
 /** From here on, `knativeerrordata` makes the in-memory dispatcher panic, and every event in flight is gone. */
@@ -114,11 +114,11 @@ async function oneAttempt(
   const { story, addresses, signal, tokenOf } = deliverer;
   const told = { trigger: trigger.name, to, event: nameOf(event), attempt };
   const started = performance.now();
-  const timeout = trigger.delivery.timeoutMs === undefined ? undefined : AbortSignal.timeout(trigger.delivery.timeoutMs);
   try {
     const authorization = tokenOf && audience !== undefined && { authorization: `Bearer ${await tokenOf(trigger, audience)}` };
     const headers = { ...eventHeaders(event), 'kn-namespace': trigger.namespace, prefer: 'reply', ...authorization };
-    const answer = await send('POST', addresses.local(to), headers, event.data, AbortSignal.any([signal, ...(timeout ? [timeout] : [])]));
+    const { timeoutMs } = trigger.delivery;
+    const answer = await addresses.send('POST', to, headers, event.data, { signal, ...(timeoutMs !== undefined && { timeoutMs }) });
     const verdict = judge(answer, to, ingress);
     const ms = performance.now() - started;
     if (verdict.kind === 'failed') story.tell({ what: 'undelivered', ...told, why: verdict.why, ms });
@@ -128,8 +128,9 @@ async function oneAttempt(
   } catch (error) {
     if (signal.aborted || !(error instanceof Error)) throw error;
     // A timeout's dead letter tells nothing of the error; a broken connection counts as 500.
-    const broken = timeout?.aborted ? {} : { error: errorAttributes(500, to, Buffer.alloc(0)) };
-    const why = timeout?.aborted ? 'timeout' : error.message;
+    const isLate = error instanceof TimedOut;
+    const broken = isLate ? {} : { error: errorAttributes(500, to, Buffer.alloc(0)) };
+    const why = isLate ? 'timeout' : error.message;
     story.tell({ what: 'undelivered', ...told, why, ms: performance.now() - started });
     return { kind: 'failed', retry: true, why, ...broken };
   }

@@ -4,12 +4,10 @@
  * Not modelled: policies to anything but one Broker, their filters, what holds where there are none, and tokens between Eventing's own
  * parts. The real one judges tokens itself, with the cluster's published keys; this one asks the API server.
  */
-import { createServer, type Server } from 'node:http';
 import type { Cluster } from '../kube/cluster.ts';
-import { listen } from '../ports.ts';
 import { Addresses, INGRESS_HOST } from './addresses.ts';
 import { type Broker, type EventPolicy, identityOf, type Source, type Trigger } from './eventing.ts';
-import { close, readBody, send } from './http.ts';
+import { Reset } from './http.ts';
 
 /** Tokens of ServiceAccounts for one audience each; one is good for an hour, and asked for once. */
 export class Tokens {
@@ -40,7 +38,6 @@ export class Identities {
   readonly #cluster: Cluster;
   readonly #tokens: Tokens;
   readonly #policies: EventPolicy[];
-  readonly #doors: Server[] = [];
   /** By audience and token: who that is. */
   readonly #callers = new Map<string, Promise<string | 401>>();
 
@@ -89,28 +86,18 @@ export class Identities {
   }
 
   /** The way of a source's adapter to its Broker: what it sends goes on with its own token. */
-  async wayOf(source: Source, addresses: Addresses): Promise<Addresses> {
+  wayOf(source: Source, addresses: Addresses): Addresses {
     const [, namespace = '', name = ''] = new URL(source.sink).pathname.split('/');
     const account = accountOf(source);
-    const server = createServer(async (request, response) => {
-      try {
-        const token = await this.#tokens.of(account.namespace, account.name, audienceOf({ namespace, name }));
-        const headers = { ...request.headers, authorization: `Bearer ${token}` };
-        const { status } = await send('POST', addresses.local(source.sink), headers, await readBody(request));
-        response.writeHead(status).end();
-      } catch {
-        // As if the Broker's own connection had broken.
-        request.socket.destroy();
-      }
-    });
-    this.#doors.push(server);
     const way = new Addresses();
-    way.set(INGRESS_HOST, await listen(server));
+    way.handle(INGRESS_HOST, async ({ method, headers, body, signal }) => {
+      // Without a token, it is as if the Broker's own connection had broken.
+      const token = await this.#tokens.of(account.namespace, account.name, audienceOf({ namespace, name })).catch(() => {
+        throw new Reset('no token');
+      });
+      return addresses.send(method, source.sink, { ...headers, authorization: `Bearer ${token}` }, body, { signal });
+    });
     return way;
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.#doors.map(close));
   }
 }
 

@@ -41,7 +41,7 @@ describe('The local Knative with the manifests of this project', function () {
   async function start(idleMs = 3_600_000): Promise<void> {
     told = [];
     const manifests = withSettings(await renderManifests(), { LOG_LEVEL: 'debug' });
-    const command = (args: string[]) => [process.execPath, SAMPLE, ...(args[0] === 'call' ? ['job'] : args)];
+    const command = (args: string[]) => [process.execPath, SAMPLE, ...(args[0] === 'call-startup' ? ['job'] : args)];
     knative = await startKnative({ cluster, manifests, command, idleMs, jobs: 'on demand', onEvent: (happening) => told.push(happening) });
     await cluster.apply(
       stringify({

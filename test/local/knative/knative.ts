@@ -82,16 +82,13 @@ export async function startKnative({
   const tokens = new Tokens(cluster);
   const identities = oidc ? new Identities(cluster, tokens, eventPolicies) : undefined;
   const host: Host = { objects: objectsOf(cluster, tokens), addresses, story, command };
-  const way = async (model: Source) => (await identities?.wayOf(model, addresses)) ?? addresses;
+  const way = (model: Source) => identities?.wayOf(model, addresses) ?? addresses;
   const parts = {
     ingress: new Ingress({ brokers, triggers, addresses, faults, story, ...(identities && { identities }) }),
     services: manifests.functions.map((model) => new LocalService(model, host, idleMs)),
-    sources: await Promise.all(
-      manifests.sources.map(async (model) => new LocalSource(model, cluster, { addresses: await way(model), story, faults })),
-    ),
+    sources: manifests.sources.map((model) => new LocalSource(model, cluster, { addresses: way(model), story, faults })),
     jobs: manifests.jobs.map((model) => new LocalJob(model, host)),
     cronJobs: manifests.cronJobs.map((model) => new LocalJob(model, host)),
-    ...(identities && { identities }),
   };
   if (manifests.plain) {
     await cluster.apply(manifests.plain);
@@ -120,7 +117,6 @@ interface LocalParts {
   sources: LocalSource[];
   jobs: LocalJob[];
   cronJobs: LocalJob[];
-  identities?: Identities;
 }
 
 class Parts implements LocalKnative {
@@ -185,12 +181,11 @@ class Parts implements LocalKnative {
 
   /** The broker goes last: functions may still post what their end makes them post. */
   async stop(): Promise<void> {
-    const { ingress, services, sources, jobs, cronJobs, identities } = this.#parts;
+    const { ingress, services, sources, jobs, cronJobs } = this.#parts;
     await Promise.all(sources.map((source) => source.stop()));
     await Promise.all([...jobs, ...cronJobs].map((job) => job.stop()));
     await Promise.all(services.map((service) => service.stop()));
     await ingress.stop();
-    await identities?.stop();
     const { violations } = this.#story;
     if (violations.length > 0) throw new Error(`the local Knative saw what must not be:\n${violations.join('\n')}`);
   }

@@ -26,7 +26,7 @@ export interface Host {
 
 const LOOKS_AGAIN_AFTER_MS = 200;
 /** A kubelet takes a minute or more; tests have better things to do. */
-const SECRET_REFRESH_MS = 300;
+const SECRET_REFRESH_MS = 1_000;
 
 /**
  * Everything that a pod gives to its process, on this machine: environment, Secret files, the way to the API server.

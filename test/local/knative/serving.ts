@@ -6,11 +6,11 @@
  * Quicker than the real one: idle is seconds instead of 60 to 90, the drain a moment instead of 30 s. Not modelled:
  * liveness probes, resources, security contexts, more than one pod.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listen } from '../ports.ts';
 import { serviceHost } from './addresses.ts';
-import { close, readBody, send } from './http.ts';
+import { type Answer, type Call, close, listener, send, TimedOut } from './http.ts';
 import { Instance } from './instance.ts';
 import type { Host } from './sandbox.ts';
 import type { FunctionModel } from './workload.ts';
@@ -48,12 +48,13 @@ export class LocalService {
     this.#host = host;
     this.#idleMs = idleMs;
     // Connections are kept for good: one that ends after a while meets the next request when this process was held up.
-    this.#server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
-      this.#serve(request, response).catch((error: unknown) => {
-        if (!response.destroyed) this.#warn(error);
-        response.destroy();
-      });
-    });
+    this.#server = createServer(
+      { keepAliveTimeout: 0 },
+      listener(
+        (call) => this.#handle(call),
+        (error) => this.#warn(error),
+      ),
+    );
   }
 
   async start(): Promise<void> {
@@ -61,6 +62,7 @@ export class LocalService {
     const port = await listen(this.#server);
     this.url = `http://127.0.0.1:${port}`;
     this.#host.addresses.set(serviceHost(namespace, this.name), port);
+    this.#host.addresses.handle(serviceHost(namespace, this.name), (call) => this.#handle(call));
   }
 
   /** Starts the process that `min-scale` asks for, once all addresses are known. */
@@ -104,6 +106,7 @@ export class LocalService {
     await this.#starting?.catch(() => undefined);
     if (this.#current) void this.#retire(this.#current, 'end');
     await Promise.all([...this.#stopping].map(([instance, gone]) => this.#within(instance, gone)));
+    this.#host.addresses.handle(serviceHost(this.#model.workload.namespace, this.name), undefined);
     await close(this.#server);
   }
 
@@ -119,15 +122,14 @@ export class LocalService {
   }
 
   /** The activator's part: the request waits until there is a process that takes it. */
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readBody(request);
+  async #handle(call: Call): Promise<Answer> {
     const instance = await this.#running('request').catch((error: unknown) => this.#warn(error));
-    if (!instance) return void response.writeHead(503).end();
-    if (response.destroyed) return;
+    if (!instance) return answer(503);
+    call.signal.throwIfAborted();
     clearTimeout(this.#idle);
     instance.inFlight += 1;
     try {
-      await this.#forward(instance, request, body, response);
+      return await this.#forward(instance, call);
     } finally {
       instance.inFlight -= 1;
       this.#whenIdle();
@@ -135,22 +137,16 @@ export class LocalService {
   }
 
   /** The queue-proxy's part: 502 when the process goes away, 504 when its answer takes too long. */
-  async #forward(
-    instance: Instance,
-    { method = 'GET', url = '/', headers }: IncomingMessage,
-    body: Buffer,
-    response: ServerResponse,
-  ): Promise<void> {
-    const caller = new AbortController();
-    response.once('close', () => caller.abort());
-    const timeout = AbortSignal.timeout(Math.min(this.#model.responseStartMs, this.#model.timeoutMs));
+  async #forward(instance: Instance, { method, path, headers, body, signal }: Call): Promise<Answer> {
+    const timeoutMs = Math.min(this.#model.responseStartMs, this.#model.timeoutMs);
     try {
-      const answer = await send(method, `${instance.url}${url}`, endToEnd(headers), body, AbortSignal.any([caller.signal, timeout]));
-      response.writeHead(answer.status, endToEnd(answer.headers)).end(answer.body);
+      const answered = await send(method, `${instance.url}${path}`, endToEnd(headers), body, { signal, timeoutMs });
+      return { ...answered, headers: endToEnd(answered.headers) };
     } catch (error) {
-      if (response.destroyed) return;
-      if (!timeout.aborted) this.#warn(error);
-      response.writeHead(timeout.aborted ? 504 : 502).end();
+      signal.throwIfAborted();
+      if (error instanceof TimedOut) return answer(504);
+      this.#warn(error);
+      return answer(502);
     }
   }
 
@@ -211,6 +207,10 @@ export class LocalService {
 
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length']);
 
-function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+function answer(status: number): Answer {
+  return { status, headers: {}, body: Buffer.alloc(0) };
+}
+
+function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name)));
 }

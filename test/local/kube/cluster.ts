@@ -37,6 +37,8 @@ export interface Cluster {
   readonly kubeconfig: string;
   /** JSON lines, one per finished request at level Metadata: who did what to which resource, never a body. */
   readonly auditLog: string;
+  /** Where etcd listens, for what would take the API server too long. */
+  readonly etcdSocket: string;
   readonly kubectlPath: string;
   /** Runs kubectl as the administrator. A failure is told by `code`, not thrown. */
   kubectl(args: string[], options?: { input?: string }): Promise<KubectlResult>;
@@ -74,11 +76,12 @@ export async function startCluster(given?: Tools): Promise<Cluster> {
   const auditLog = join(directory, 'audit.log');
   try {
     const files = await writeServerFiles(directory, adminToken);
-    const etcd = await startEtcd(processes, tools.etcd, directory);
+    const etcdSocket = await startEtcd(processes, tools.etcd, directory);
+    const etcd = `unix://${etcdSocket}`;
     const server = await ApiServer.start({ processes, binary: tools.apiserver, directory, etcd, files, auditLog, adminToken });
     const kubeconfig = join(directory, 'kubeconfig');
     await writeKubeconfig(kubeconfig, { url: server.url, ca: server.ca, token: adminToken, namespace: 'default' });
-    return new LocalCluster({ server, processes, directory, adminToken, auditLog, kubeconfig, kubectl: tools.kubectl });
+    return new LocalCluster({ server, processes, directory, adminToken, auditLog, etcdSocket, kubeconfig, kubectl: tools.kubectl });
   } catch (error) {
     await processes.end();
     throw error;
@@ -91,6 +94,7 @@ interface Parts {
   directory: string;
   adminToken: string;
   auditLog: string;
+  etcdSocket: string;
   kubeconfig: string;
   kubectl: string;
 }
@@ -100,6 +104,7 @@ class LocalCluster implements Cluster {
   readonly ca: string;
   readonly adminToken: string;
   readonly auditLog: string;
+  readonly etcdSocket: string;
   readonly kubeconfig: string;
   readonly kubectlPath: string;
   readonly #server: ApiServer;
@@ -107,11 +112,12 @@ class LocalCluster implements Cluster {
   readonly #directory: string;
   readonly #connection: ApiConnection;
 
-  constructor({ server, processes, directory, adminToken, auditLog, kubeconfig, kubectl }: Parts) {
+  constructor({ server, processes, directory, adminToken, auditLog, etcdSocket, kubeconfig, kubectl }: Parts) {
     this.url = server.url;
     this.ca = server.ca;
     this.adminToken = adminToken;
     this.auditLog = auditLog;
+    this.etcdSocket = etcdSocket;
     this.kubeconfig = kubeconfig;
     this.kubectlPath = kubectl;
     this.#server = server;

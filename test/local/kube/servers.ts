@@ -12,7 +12,7 @@ const PORT_ATTEMPTS = 5;
 
 /**
  * Starts etcd on a Unix socket, so that no other user of the machine can reach it.
- * @returns its address, as kube-apiserver wants it
+ * @returns the socket
  */
 export async function startEtcd(processes: ProcessGroup, binary: string, directory: string): Promise<string> {
   const socket = join(directory, 'etcd.sock');
@@ -35,7 +35,7 @@ export async function startEtcd(processes: ProcessGroup, binary: string, directo
     join(directory, 'etcd.log'),
   );
   await until(etcd, async () => existsSync(socket));
-  return client;
+  return socket;
 }
 
 export interface ApiServerOptions {
@@ -108,6 +108,8 @@ function run({ processes, binary, directory, etcd, files, auditLog }: ApiServerO
     '--service-cluster-ip-range=10.0.0.0/24',
     `--audit-policy-file=${files.auditPolicy}`,
     `--audit-log-path=${auditLog}`,
+    // In MB. It is one file, whatever is written.
+    '--audit-log-maxsize=100000',
   ];
   return processes.start(binary, args, join(directory, 'kube-apiserver.log'));
 }

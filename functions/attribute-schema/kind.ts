@@ -5,7 +5,7 @@ import { resourcesNamingAttribute, targetOf } from '../../shared/lookup/dependen
 import { UNREADY } from '../../shared/lookup/lookup.ts';
 import { desiredDefinition } from '../../shared/rules/attributes.ts';
 import { claimsName, isDeleting } from '../../shared/rules/predicates.ts';
-import { declaredName } from '../../shared/rules/resource-names.ts';
+import { declaredName, refOf } from '../../shared/rules/resource-names.ts';
 import { type Observed, plan, planDeletion, type Step } from './plan.ts';
 
 type SchemaContext = ReconcileContext<'LldapAttributeSchema'>;
@@ -25,7 +25,7 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
     return {
       ...(await readDefinition(context)),
       isAlsoDeclared: others.length > 0,
-      ...(user && { usedBy: `The ${user.kind} ${user.namespace}/${user.name}` }),
+      ...(user && { usedBy: `The ${user.kind} ${refOf({ metadata: user })}` }),
     };
   },
   planDeletion,

@@ -68,15 +68,15 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const account = await io.lldap.user(userKey);
     const user = await findDependency(context, {
       kind: 'LldapUser',
-      object: account,
+      known: account,
       claimants: () => io.lookup.claiming('LldapUser', userKey),
-      read: async () => account,
+      read: async () => undefined,
       what: `the user ${userName}`,
       missing: noUser(userName),
     });
     const group = await findDependency(context, {
       kind: 'LldapGroup',
-      object: isBuiltInGroup(groupName) ? undefined : await io.lookup.groupSeen(groupName),
+      known: isBuiltInGroup(groupName) ? undefined : await io.lookup.groupSeen(groupName),
       claimants: () => groupsClaiming(io, resource, policy.operatorNamespace),
       read: (declaring) => io.lookup.groupNamed(groupName, declaring?.status?.groupId),
       what: `the group ${groupName}`,
@@ -195,14 +195,14 @@ async function groupsClaiming(io: Io, { spec }: LldapMembership, operatorNamespa
  * Usually the object's mark names the Ready resource. Only otherwise are the resources that declare the name listed: the
  * API server reads all resources of the kind for such a list.
  *
- * @param name.object the object, as far as it is known yet
- * @param name.read the object, given the Ready resource that declares the name
+ * @param name.known the object, if it could be read by what is known of it
+ * @param name.read otherwise finds the object, given the Ready resource that declares the name
  */
 async function findDependency<K extends 'LldapUser' | 'LldapGroup', O extends LldapAccount | LldapGroupAccount>(
   context: MembershipContext,
   name: {
     kind: K;
-    object: O | undefined;
+    known: O | undefined;
     claimants(): Promise<ResourceOf[K][]>;
     read(resource: ResourceOf[K] | undefined): Promise<O | undefined>;
     what: string;
@@ -210,16 +210,17 @@ async function findDependency<K extends 'LldapUser' | 'LldapGroup', O extends Ll
   },
 ): Promise<Dependency<ResourceOf[K], O>> {
   const isServing = (r: LldapUser | LldapGroup) => isReady(r) && !isDeleting(r);
-  const marked = await findMarkedResource(context, name.kind, name.object);
-  if (marked && isServing(marked)) return { object: name.object, resource: marked };
+  const marked = await findMarkedResource(context, name.kind, name.known);
+  if (marked && isServing(marked)) return { object: name.known, resource: marked };
   const claiming = (await name.claimants()).filter(claimsName);
   const ready = claiming.find(isServing);
-  const object = await name.read(ready);
+  const object = name.known ?? (await name.read(ready));
   if (ready) return { object, resource: ready };
   const waiting = claiming.find((r) => !object || isOwnObject(r, object, context.policy));
   if (waiting)
     return { missing: `The ${waiting.kind} ${refOf(waiting)}, which declares ${name.what}, is not Ready. See its status for the reason.` };
-  return object ? { object, resource: marked ?? (await findMarkedResource(context, name.kind, object)) } : { missing: name.missing };
+  if (!object) return { missing: name.missing };
+  return { object, resource: name.known ? marked : await findMarkedResource(context, name.kind, object) };
 }
 
 /** Whether a resource created or adopted an object. A built-in group belongs to its virtual group and has no mark. */
@@ -282,6 +283,6 @@ async function membershipsClaiming(
   policy: Policy,
 ): Promise<LldapMembership[]> {
   const recorded = await io.lookup.select('LldapMembership', { 'status.userKey': pair.userId });
-  const unrecorded = (await io.lookup.unready('LldapMembership')).filter((m) => m.status?.userKey === undefined);
+  const unrecorded = (await io.lookup.unreadyMemberships()).filter((m) => m.status?.userKey === undefined);
   return [...recorded, ...unrecorded].filter((m) => isClaiming(m, self, pair, policy));
 }

@@ -2,11 +2,9 @@ import { BUILT_IN_GROUPS, INSTANCE_LABEL, VIRTUAL_LABEL } from '../../shared/con
 import { buildStatus, sameStatus } from '../../shared/engine/conditions.ts';
 import { readyCondition } from '../../shared/engine/outcome.ts';
 import type { LldapGroup, LldapGroupStatus } from '../../shared/kube/resources.ts';
-import type { LldapGroupRef } from '../../shared/lldap/api.ts';
-import { foldGroupName, hasGroupName } from '../../shared/lldap/names.ts';
+import { foldGroupName } from '../../shared/lldap/names.ts';
 import { enqueueDependents, membershipsNaming } from '../../shared/lookup/dependents.ts';
 import type { Io } from '../../shared/lookup/io.ts';
-import { recordedGroup } from '../../shared/lookup/owner.ts';
 import { type Failure, notReady } from '../../shared/rules/failure.ts';
 import type { Policy } from '../../shared/rules/policy.ts';
 import { isReady } from '../../shared/rules/predicates.ts';
@@ -34,7 +32,7 @@ async function keepVirtualGroup(io: Io, policy: Policy, name: string, existing: 
   const resource = isIntact
     ? existing
     : await io.kube.apply('LldapGroup', policy.operatorNamespace, virtualGroupName(name), labels, { displayName: name });
-  const group = await findBuiltIn(io, name, resource);
+  const group = await io.lookup.groupNamed(name, resource.status?.groupId);
   const failure = group ? undefined : missingGroup(name);
   const own: LldapGroupStatus = { ...statusKeys(resource), ...(group && { groupId: group.id, uuid: group.uuid }) };
   const status = buildStatus({
@@ -55,12 +53,6 @@ async function keepVirtualGroup(io: Io, policy: Policy, name: string, existing: 
       membershipsNaming(io, { groupKey: foldGroupName(name) }, (m) => !isReady(m) || m.status?.joined?.groupUuid !== group.uuid),
     );
   return true;
-}
-
-/** Looks the group up by its recorded id, and lists all groups only if that fails. */
-async function findBuiltIn(io: Io, name: string, { status }: LldapGroup): Promise<LldapGroupRef | undefined> {
-  const recorded = await recordedGroup(io, status);
-  return recorded && hasGroupName(recorded, name) ? recorded : (await io.lookup.groupNames()).find((g) => hasGroupName(g, name));
 }
 
 function missingGroup(name: string): Failure {

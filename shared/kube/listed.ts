@@ -8,8 +8,6 @@ import type { KindName, ResourceOf } from './resources.ts';
  */
 export type Listed<K extends KindName = KindName> = ResourceOf[K] & {
   spec: { attributes?: never };
-  /** Replaces `spec.attributes`. */
-  attributeNames: readonly string[];
   /** Replaces `managedFields`: the name of another manager that owns the condition Ready. */
   rival: string | undefined;
 };
@@ -40,7 +38,6 @@ export function toListed<K extends KindName>(resource: ResourceOf[K]): Listed<K>
     },
     spec: rest,
     ...(status && { status }),
-    attributeNames: attributes?.map((attribute) => attribute.name) ?? [],
     rival: (metadata as Managed).managedFields?.find((entry) => entry.manager !== FIELD_MANAGER && ownsReady(entry))?.manager,
   } as unknown as Listed<K>;
 }

@@ -55,7 +55,7 @@ export async function membershipsAwaiting(
   if (recorded !== undefined && recorded !== uuid) return membershipsNaming(io, key, (m) => !isReady(m) || !isJoined(m));
   const isNaming = (m: LldapMembership) =>
     'userKey' in key ? membershipKeys(m).userKey === key.userKey : membershipKeys(m).groupKey === key.groupKey;
-  return (await io.lookup.unready('LldapMembership')).filter(isNaming).map(targetOf);
+  return (await io.lookup.unreadyMemberships()).filter(isNaming).map(targetOf);
 }
 
 /**

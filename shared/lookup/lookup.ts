@@ -3,7 +3,7 @@ import type { Kube, Selection } from '../kube/client.ts';
 import type { Listed } from '../kube/listed.ts';
 import type { Secret } from '../kube/objects.ts';
 import type { KindName, ResourceOf } from '../kube/resources.ts';
-import type { LldapClient, LldapGroupAccount, LldapGroupRef } from '../lldap/api.ts';
+import type { LldapClient, LldapGroupAccount } from '../lldap/api.ts';
 import { foldGroupName, hasGroupName } from '../lldap/names.ts';
 import { shareRead } from '../platform/concurrency.ts';
 import { declaredName } from '../rules/resource-names.ts';
@@ -23,8 +23,8 @@ export interface Lookup {
   recording<K extends Claiming>(kind: K, uuid: string): Promise<Listed<K>[]>;
   /** All resources of a kind, in one list that concurrent callers share. */
   all<K extends KindName>(kind: K): Promise<Listed<K>[]>;
-  /** Those whose status does not say that they are Ready, in one list that concurrent callers share. */
-  unready<K extends KindName>(kind: K): Promise<Listed<K>[]>;
+  /** The memberships whose status does not say that they are Ready, in one list that concurrent callers share. */
+  unreadyMemberships(): Promise<Listed<'LldapMembership'>[]>;
   select<K extends KindName>(kind: K, fields: Record<string, string>): Promise<Listed<K>[]>;
   /** What `keep` returns for each whole resource of a kind. */
   scan<K extends KindName, R>(kind: K, keep: (resource: ResourceOf[K]) => R, selection?: Pick<Selection, 'without'>): Promise<R[]>;
@@ -38,8 +38,6 @@ export interface Lookup {
   groupSeen(name: string): Promise<LldapGroupAccount | undefined>;
   /** lldap's groups with their attributes, in one list that concurrent callers share. */
   groups(): Promise<LldapGroupAccount[]>;
-  /** lldap's groups without their attributes, in one list that concurrent callers share. */
-  groupNames(): Promise<LldapGroupRef[]>;
   /** lldap's definitions, in one read that concurrent callers share. */
   schema: LldapClient['schema'];
   get<K extends KindName>(kind: K, namespace: string, name: string): Promise<ResourceOf[K] | undefined>;
@@ -56,14 +54,12 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, o
   };
   const list = async <K extends KindName>(kind: K, selection: Pick<Selection, 'fields' | 'without'> = {}): Promise<Listed<K>[]> =>
     kube.list(kind, { ...(await served()), ...selection });
-  const sharedLists = (selection: Pick<Selection, 'without'>): { [K in KindName]: () => Promise<Listed<K>[]> } => ({
-    LldapUser: shareRead(() => list('LldapUser', selection)),
-    LldapGroup: shareRead(() => list('LldapGroup', selection)),
-    LldapMembership: shareRead(() => list('LldapMembership', selection)),
-    LldapAttributeSchema: shareRead(() => list('LldapAttributeSchema', selection)),
-  });
-  const all = sharedLists({});
-  const unready = sharedLists(UNREADY);
+  const lists: { [K in KindName]: () => Promise<Listed<K>[]> } = {
+    LldapUser: shareRead(() => list('LldapUser')),
+    LldapGroup: shareRead(() => list('LldapGroup')),
+    LldapMembership: shareRead(() => list('LldapMembership')),
+    LldapAttributeSchema: shareRead(() => list('LldapAttributeSchema')),
+  };
   const groupNames = shareRead(() => lldap.groupNames());
   /** Ids by folded name. */
   const seen = new Map<string, number>();
@@ -74,12 +70,11 @@ export function createLookup(kube: Kube, lldap: LldapClient, instance: string, o
   return {
     claiming: async (kind, name) => (await list(kind, { fields: { 'status.nameKey': name } })).filter((r) => declaredName(r) === name),
     recording: (kind, uuid) => list(kind, { fields: { 'status.uuid': uuid } }),
-    all: (kind) => all[kind](),
-    unready: (kind) => unready[kind](),
+    all: (kind) => lists[kind](),
+    unreadyMemberships: shareRead(() => list('LldapMembership', UNREADY)),
     select: (kind, fields) => list(kind, { fields }),
     scan: async (kind, keep, selection) => kube.scan(kind, { ...(await served()), ...selection }, keep),
     groups: shareRead(() => lldap.groups()),
-    groupNames,
     async groupNamed(name, id) {
       const group = (await groupAt(name, id)) ?? (await groupAt(name, (await groupNames()).find((g) => hasGroupName(g, name))?.id));
       if (group) {

@@ -7,7 +7,8 @@ import * as https from 'node:https';
  * for every answer. It follows no redirect, and no proxy from the environment. No status is an error.
  */
 export function createHttp(options: HttpOptions): Http {
-  const { baseURL = '', ca, keepAliveMs, maxSockets, tokenFile } = options;
+  const { ca, keepAliveMs, maxSockets, tokenFile } = options;
+  const base = options.baseURL?.replace(/\/$/, '') ?? '';
   const pool = { keepAlive: true, timeout: keepAliveMs, ...(maxSockets && { maxSockets }) };
   const plain = new http.Agent(pool);
   const secure = new https.Agent({ ...pool, ...(ca !== undefined && { ca }) });
@@ -15,7 +16,7 @@ export function createHttp(options: HttpOptions): Http {
     async request({ method, url, headers, body, timeoutMs = options.timeoutMs, maxBytes = MAX_RESPONSE_BYTES }) {
       const all = { 'User-Agent': 'lldap-knative-operator', ...headers, ...(await authorization(tokenFile)) };
       const open = (): http.ClientRequest => {
-        const absolute = new URL(`${baseURL.replace(/\/$/, '')}${url}`);
+        const absolute = new URL(`${base}${url}`);
         return absolute.protocol === 'https:'
           ? https.request(absolute, { method, headers: all, agent: secure })
           : http.request(absolute, { method, headers: all, agent: plain });

@@ -66,6 +66,18 @@ describe('What a reconcile costs', () => {
     assert.deepEqual(cost.lldapReads.length, 2);
   });
 
+  it("a membership of a person's group lists lldap's groups only once in a process", async () => {
+    await h.lldap.edit('mutation { createGroup(name: "By hand") { id } }');
+    const readsOf = async (name: string, userName: string) => {
+      const object = await h.create('LldapMembership', name, { userName, groupName: 'by hand' });
+      const { lldapReads } = await h.cost(() => h.reconcile('LldapMembership', name, { object }));
+      assert.equal((await h.ready('LldapMembership', name)).status, 'True');
+      return lldapReads.map((read) => read.split(' ')[0]);
+    };
+    assert.deepEqual(await readsOf('by-hand-1', 'warm'), ['user', 'groups', 'group']);
+    assert.deepEqual(await readsOf('by-hand-2', 'second'), ['user', 'group']);
+  });
+
   it('a change of a user, group or membership lists nothing, and takes one write of the API server and one mutation at most', async () => {
     for (const [kind, name, spec] of [
       ['LldapUser', 'second', { displayName: 'Second' }],

@@ -29,8 +29,8 @@ function bench({ memberships = [], users = [], post }: { memberships?: LldapMemb
         asked.push([kind, name]);
         return users;
       },
-      unready: async (kind: string) => {
-        asked.push(kind);
+      unreadyMemberships: async () => {
+        asked.push('not Ready');
         return memberships.filter((m) => !m.status?.ready);
       },
       scan: async (_kind: string, keep: (user: LldapUser) => unknown) => users.map(keep),
@@ -86,7 +86,7 @@ describe('shared/lookup/dependents', () => {
 
     for (const recorded of [undefined, 'uuid-alice'])
       it(`are those that wait for it, in a list that others share, where the status recorded ${recorded ?? 'no account'}`, async () => {
-        assert.deepEqual(await woken(recorded), { names: ['waits'], asked: ['LldapMembership'] });
+        assert.deepEqual(await woken(recorded), { names: ['waits'], asked: ['not Ready'] });
       });
 
     it('are also those of the account that it replaced', async () => {

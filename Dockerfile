@@ -13,7 +13,7 @@ FROM ${NODE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY scripts/build.ts scripts/warm-up.ts ./scripts/
+COPY scripts/build.ts scripts/bundle-options.ts scripts/warm-up.ts ./scripts/
 COPY functions functions/
 COPY shared shared/
 RUN node scripts/build.ts && mkdir -m 777 dist/.cache

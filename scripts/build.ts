@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { standaloneValidators } from '../shared/lldap/build-validators.ts';
+import { BUNDLE } from './bundle-options.ts';
 
 /** Bundles each function into `dist/`, so that a cold start reads few files and only the code that it uses. */
 
@@ -21,7 +22,9 @@ const unused: Plugin = {
   name: 'unused',
   setup: ({ onLoad, onResolve }) => {
     onLoad({ filter: /client-node\/dist\/gen\/index\.js$/ }, () => ({ contents: stub('createConfiguration', 'ServerConfiguration') }));
-    onResolve({ filter: /^undici$/ }, () => ({ path: 'undici', namespace: 'unused' }));
+    onResolve({ filter: /^undici$/ }, ({ importer }) =>
+      importer.includes('/client-node/') ? { path: 'undici', namespace: 'unused' } : undefined,
+    );
     onLoad({ filter: /^undici$/, namespace: 'unused' }, () => ({ contents: stub('Agent', 'ProxyAgent') }));
   },
 };
@@ -44,22 +47,12 @@ function stub(...names: string[]): string {
 }
 
 const options: BuildOptions = {
+  ...BUNDLE,
   entryPoints: [{ in: 'functions/main.ts', out: 'main' }],
   outdir: 'dist',
-  outExtension: { '.js': '.mjs' },
-  bundle: true,
-  splitting: true,
   chunkNames: 'chunks/[name]-[hash]',
-  platform: 'node',
-  target: 'node24',
-  format: 'esm',
-  // Not the identifiers: the log's stack traces name functions, and esbuild's own way to keep names runs at every closure.
-  minifyWhitespace: true,
-  minifySyntax: true,
   legalComments: 'linked',
-  banner: { js: "import { createRequire as bundleRequire } from 'node:module'; const require = bundleRequire(import.meta.url);" },
   plugins: [validators, unused, required],
-  logLevel: 'warning',
 };
 
 // Chunks are named by their content; the folder's other files belong to a release.

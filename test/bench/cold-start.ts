@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from 'esbuild';
+import { BUNDLE } from '../../scripts/bundle-options.ts';
 import { API_GROUP, API_VERSION, EVENT_TYPE, FINALIZER } from '../../shared/constants.ts';
 import { theGuard } from '../local/guard.ts';
 import { portForChild } from '../local/ports.ts';
@@ -119,18 +120,9 @@ async function bundleExpress(folder: string): Promise<string> {
     app.listen(process.env.PORT);`;
   const outdir = join(folder, 'express');
   await build({
+    ...BUNDLE,
     stdin: { contents: source, resolveDir: ROOT, sourcefile: 'express-alone.ts' },
     outdir,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    splitting: true,
-    platform: 'node',
-    target: 'node24',
-    format: 'esm',
-    minify: true,
-    keepNames: true,
-    banner: { js: "import { createRequire as bundleRequire } from 'node:module'; const require = bundleRequire(import.meta.url);" },
-    logLevel: 'warning',
   });
   return join(outdir, 'stdin.mjs');
 }

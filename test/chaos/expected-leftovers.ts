@@ -2,7 +2,7 @@ import type { LldapAttributeSchema, LldapMembership } from '../../shared/kube/re
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import type { Identity } from './lldap-double.ts';
-import { declares, lower, mayDelete, ownership, type RuleBook, readMark, refOf } from './ownership-oracle.ts';
+import { declares, lower, mayDelete, ownership, type RuleBook, readMark, recordedUuid, refOf } from './ownership-oracle.ts';
 
 /**
  * What may stay in lldap though no resource asks for it: what people made there, what a backup brought back, what was
@@ -97,8 +97,4 @@ export class Ledger {
     const deletes = spec.deletionPolicy !== 'Retain' && (status?.created || (spec.deletionPolicy === 'Delete' && privileged));
     if (!deletes) this.definitions.add(`${spec.target} ${lower(spec.attributeName)}`);
   }
-}
-
-function recordedUuid({ status }: AnyResource): string | undefined {
-  return status && 'uuid' in status ? status.uuid : undefined;
 }

@@ -10,7 +10,7 @@ import { type CloudEvent, MalformedEvent, readEvent, timestamp, withAttributes, 
 import { deliver } from './delivery.ts';
 import type { Broker, Trigger } from './eventing.ts';
 import type { Faults } from './faults.ts';
-import { type Answer, type Call, close, listener, patiently, Reset } from './http.ts';
+import { type Answer, answer, type Call, close, listener, patiently, Reset } from './http.ts';
 import type { Identities } from './identities.ts';
 import { nameOf, type Story } from './story.ts';
 
@@ -138,8 +138,4 @@ function read({ headers, body }: Call): { event: CloudEvent; ttl: number } | und
     if (error instanceof MalformedEvent) return undefined;
     throw error;
   }
-}
-
-function answer(status: number, headers: Answer['headers'] = {}): Answer {
-  return { status, headers, body: Buffer.alloc(0) };
 }

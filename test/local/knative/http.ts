@@ -15,6 +15,11 @@ export interface Answer {
   body: Buffer;
 }
 
+/** An answer without a body. */
+export function answer(status: number, headers: Answer['headers'] = {}): Answer {
+  return { status, headers, body: Buffer.alloc(0) };
+}
+
 /** A request as its server sees it, complete. */
 export interface Call {
   method: string;

@@ -10,7 +10,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listen } from '../ports.ts';
 import { serviceHost } from './addresses.ts';
-import { type Answer, type Call, close, listener, send, TimedOut } from './http.ts';
+import { type Answer, answer, type Call, close, listener, send, TimedOut } from './http.ts';
 import { Instance } from './instance.ts';
 import type { Host } from './sandbox.ts';
 import type { FunctionModel } from './workload.ts';
@@ -206,10 +206,6 @@ export class LocalService {
 }
 
 const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length']);
-
-function answer(status: number): Answer {
-  return { status, headers: {}, body: Buffer.alloc(0) };
-}
 
 function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.has(name)));

@@ -8,11 +8,15 @@ import { request } from 'node:http';
 
 /** etcd allows 128 operations in a transaction. */
 const PER_TRANSACTION = 100;
-const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
 const UUID_START = 24;
+const UUID_LENGTH = 36;
 
-/** @param key of etcd, whose last part is the name of the resource to copy; the copies are called `steady-0` and so on */
-export async function multiply(etcdSocket: string, key: string, count: number): Promise<void> {
+/**
+ * @param key of etcd, whose last part is the name of the resource to copy; the copies are called `steady-0` and so on
+ * @param groups how many groups the memberships are spread over
+ */
+export async function multiply(etcdSocket: string, key: string, count: number, groups: number): Promise<void> {
   const range = (await ask(etcdSocket, '/v3/kv/range', { key: base64(key) })) as { kvs?: { value: string }[] };
   const value = range.kvs?.[0]?.value;
   if (value === undefined) throw new Error(`etcd has no ${key}`);
@@ -20,18 +24,22 @@ export async function multiply(etcdSocket: string, key: string, count: number): 
   const name = key.slice(key.lastIndexOf('/') + 1);
   const copies = Array.from({ length: count }, (_, i) => ({
     key: base64(key.replace(name, `steady-${i}`)),
-    value: base64(copyOf(object, name, i)),
+    value: base64(copyOf(object, name, i, groups)),
   }));
   while (copies.length > 0)
     await ask(etcdSocket, '/v3/kv/txn', { success: copies.splice(0, PER_TRANSACTION).map((requestPut) => ({ requestPut })) });
 }
 
-/** Everything that must be unique differs, and what refers to another resource refers to that one's copy with the same number. */
-function copyOf(object: string, name: string, i: number): string {
-  return object
-    .replaceAll(`"${name}`, `"steady-${i}`)
-    .replaceAll(UUID, (uuid) => `${uuid.slice(0, UUID_START)}${i.toString(16).padStart(uuid.length - UUID_START, '0')}`)
-    .replaceAll(/"groupId":(\d+)/g, (_, id) => `"groupId":${Number(id) + 1_000_000 + i}`);
+/** Everything that must be unique differs, and what refers to another resource refers to one of the copies. */
+function copyOf(object: string, name: string, i: number, groups: number): string {
+  const copy = JSON.parse(object, (field, value) => {
+    const number = field.startsWith('group') ? i % groups : i;
+    if (field === 'groupId') return value + 1_000_000 + number;
+    if (typeof value !== 'string') return value;
+    const uuidEnd = number.toString(16).padStart(UUID_LENGTH - UUID_START, '0');
+    return value.replace(name, `steady-${number}`).replace(UUID, (uuid) => uuid.slice(0, UUID_START) + uuidEnd);
+  });
+  return JSON.stringify(copy);
 }
 
 /** By the gateway for JSON that every etcd has. */

@@ -191,15 +191,18 @@ class Run {
     for (const { prefix, from, to } of users) await all(from, to, (i) => this.#client.deleteUser(`${prefix}-${i}`));
   }
 
-  /** So that there are {@link STEADY} resources. No source tells of them. */
+  /** So that there are {@link STEADY} resources, of which few are groups. No source tells of them. */
   async #fill(): Promise<void> {
     const { cluster, knative } = this.#stack;
-    const each = Math.ceil((STEADY - this.#existing) / KINDS.length);
+    const missing = STEADY - this.#existing;
+    const each = Math.ceil((missing - MAX_GROUPS) / (KINDS.length - 1));
     await knative.sources.stop();
-    for (const [kind] of KINDS)
-      await multiply(cluster.etcdSocket, `/registry/${API_GROUP}/${PLURALS[kind]}/${NAMESPACE}/bench-new-0`, each);
+    for (const [kind] of KINDS) {
+      const count = kind === 'LldapGroup' ? MAX_GROUPS : each;
+      await multiply(cluster.etcdSocket, `/registry/${API_GROUP}/${PLURALS[kind]}/${NAMESPACE}/bench-new-0`, count, MAX_GROUPS);
+      this.#existing += count;
+    }
     await knative.sources.start();
-    this.#existing += each * KINDS.length;
   }
 
   async #sweep(): Promise<Phase> {

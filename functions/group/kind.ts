@@ -3,12 +3,13 @@ import type { Kind } from '../../shared/engine/kind.ts';
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
-import { membershipsAwaiting, membershipsNaming, resourcesClaiming, targetOf } from '../../shared/lookup/dependents.ts';
+import { enqueueDependents, membershipsAwaiting, membershipsNaming, resourcesClaiming, targetOf } from '../../shared/lookup/dependents.ts';
 import { findOwner, recordedGroup } from '../../shared/lookup/owner.ts';
 import { type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
+import { dependsOnLabels, isConsentOutdated, ownsByRecord } from '../../shared/rules/consent.ts';
 import { markOf, ownerText } from '../../shared/rules/owner-mark.ts';
 import { markFor } from '../../shared/rules/ownership.ts';
-import { hasFinalizer, isDeleting } from '../../shared/rules/predicates.ts';
+import { hasFinalizer, isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { declaredName, isVirtual } from '../../shared/rules/resource-names.ts';
 import { builtIn, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
@@ -18,6 +19,7 @@ type GroupContext = ReconcileContext<'LldapGroup'>;
 export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   name: 'LldapGroup',
   ignores: (resource, policy) => isVirtual(resource, policy.operatorNamespace),
+  recover: announceConsent,
   // A deletion concerns the group, not the name: a group created under another name is deleted.
   refuse: (resource) =>
     isBuiltInGroup(resource.spec.displayName) && !isDeleting(resource) ? builtIn(resource.spec.displayName) : undefined,
@@ -51,6 +53,9 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     if (!gone && !becameReady && formerNames.size === 0 && resource.status?.uuid === draft.uuid) return [];
     const uuids = { uuid: draft.uuid, recorded: resource.status?.uuid };
     const dependents = gone ? [] : await membershipsAwaiting(io, { groupKey: name }, uuids);
+    // Its new owner may admit others than the owner before.
+    if (becameReady && draft.origin === 'adopted' && resource.status?.uuid === undefined)
+      dependents.push(...(await membershipsNaming(io, { groupKey: name }, isReady)));
     for (const freed of gone ? [name, ...formerNames] : formerNames)
       dependents.push(...(await membershipsNaming(io, { groupKey: freed }, () => true)), ...(await resourcesClaiming(io, resource, freed)));
     // Deleted by a reconcile that died before it could enqueue anybody, under a name that is lost.
@@ -59,6 +64,29 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     return dependents;
   },
 };
+
+/**
+ * Enqueues the memberships for which a new generation changes whether they may join. They read the spec, so this does not
+ * wait for the group to be reconciled. To remove the field moves nobody, so the sweep can tell the memberships.
+ */
+async function announceConsent({ io, policy, resource }: GroupContext): Promise<void> {
+  const handled = resource.status?.observedGeneration;
+  const isNew = handled !== undefined && handled !== resource.metadata.generation;
+  if (!isNew || !resource.spec.allowedMemberships || isDeleting(resource) || !ownsByRecord(resource)) return;
+  const labels = new Map<string, Promise<Record<string, string> | undefined>>();
+  const labelsOf = (namespace: string) => {
+    if (!dependsOnLabels(resource, namespace)) return undefined;
+    if (!labels.has(namespace)) labels.set(namespace, io.kube.namespaceLabels(namespace));
+    return labels.get(namespace);
+  };
+  await enqueueDependents(io, async () => {
+    const naming = await io.lookup.select('LldapMembership', { 'status.groupKey': declaredName(resource) });
+    const outdated = await Promise.all(
+      naming.map(async (m) => isConsentOutdated(m, resource, await labelsOf(m.metadata.namespace), policy)),
+    );
+    return naming.filter((_, i) => outdated[i]).map(targetOf);
+  });
+}
 
 const DESCRIPTIONS: Record<Step['do'], string> = {
   create: 'created the group',

@@ -2,15 +2,17 @@ import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
 import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
-import { foldGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
+import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { enqueueDependents, targetOf } from '../../shared/lookup/dependents.ts';
+import { mayRetain } from '../../shared/rules/consent.ts';
 import { notReady } from '../../shared/rules/failure.ts';
 import { isMembershipStale } from '../../shared/rules/membership-state.ts';
 import { markOf } from '../../shared/rules/owner-mark.ts';
-import type { Policy } from '../../shared/rules/policy.ts';
+import { isPrivileged, type Policy } from '../../shared/rules/policy.ts';
 import { claimsName, isDeleting, isReady } from '../../shared/rules/predicates.ts';
 import { REASONS } from '../../shared/rules/reasons.ts';
 import { declaredName, membershipKeys, refOf, virtualGroupName } from '../../shared/rules/resource-names.ts';
+import { type Judgement, judge } from './consent.ts';
 import {
   isClaiming,
   isMember,
@@ -39,9 +41,16 @@ interface Dependency<R, O> {
   missing?: string;
 }
 
+interface Judged {
+  group: LldapGroupAccount;
+  admission: Judgement;
+}
+
 interface Dependencies {
   user: Dependency<LldapUser, LldapAccount>;
   group: Dependency<LldapGroup, LldapGroupAccount>;
+  /** Whether a resource of another namespace owns the group. */
+  isOthersGroup: boolean;
 }
 
 /** Memberships: one user in one group. They only add members; others' members stay. */
@@ -65,6 +74,18 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const { io, policy, resource } = context;
     const { userName, groupName } = resource.spec;
     const { userKey } = membershipKeys(resource);
+    const recorded = await leaveRevoked(context);
+    const known = recorded && hasGroupName(recorded.group, groupName) ? recorded.group : undefined;
+    // First, since a membership that the group's owner does not admit must not tell whether the user exists.
+    const group = await findDependency(context, {
+      kind: 'LldapGroup',
+      known: isBuiltInGroup(groupName) ? undefined : (known ?? (await io.lookup.groupSeen(groupName))),
+      claimants: () => groupsClaiming(io, resource, policy.operatorNamespace),
+      read: (declaring) => io.lookup.groupNamed(groupName, declaring?.status?.groupId),
+      what: `the group ${groupName}`,
+      missing: noGroup(groupName),
+    });
+    const isOthersGroup = await requireConsent(context, group, recorded);
     const account = await io.lldap.user(userKey);
     const user = await findDependency(context, {
       kind: 'LldapUser',
@@ -74,27 +95,20 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
       what: `the user ${userName}`,
       missing: noUser(userName),
     });
-    const group = await findDependency(context, {
-      kind: 'LldapGroup',
-      known: isBuiltInGroup(groupName) ? undefined : await io.lookup.groupSeen(groupName),
-      claimants: () => groupsClaiming(io, resource, policy.operatorNamespace),
-      read: (declaring) => io.lookup.groupNamed(groupName, declaring?.status?.groupId),
-      what: `the group ${groupName}`,
-      missing: noGroup(groupName),
-    });
     // Report both at once, not one after the other.
     const missing = [user, group].flatMap((found) => found.missing ?? []);
     if (missing.length > 0) throw notReady('DependencyNotReady', missing.join(' '));
-    return { user, group };
+    return { user, group, isOthersGroup };
   },
-  async observe(context, { user, group: { object: group, resource } }) {
+  async observe(context, { user, group: { object: group, resource }, isOthersGroup }) {
     const { io } = context;
     const { groupName } = context.resource.spec;
     const account = user.object;
     const declared: AttributeTarget[] = [...(user.resource ? ['User' as const] : []), ...(resource ? ['Group' as const] : [])];
     if (declared.length < 2)
       context.conditions.DependenciesReady = { status: 'True', reason: 'FoundInLldap', message: REASONS.FoundInLldap };
-    if (account && group && isMember(account, group) && isOwnedByPrivileged(account, context.policy)) delete context.draft.joining;
+    const isConfirmed = account && group && isMember(account, group);
+    if (isConfirmed && (!isBuiltInGroup(groupName) || isOwnedByPrivileged(account, context.policy))) delete context.draft.joining;
     // Somebody deleted the object in lldap; its own resource creates it again.
     const vanished = [
       ...(user.resource && !account ? [user.resource] : []),
@@ -106,6 +120,7 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
       group,
       declared,
       vanished,
+      isOthersGroup,
       ...(account && (await findFormerGroup(context, account, group))),
     };
   },
@@ -116,8 +131,16 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const recorded = await findFormerGroup(context, account, undefined);
     if (recorded.formerGroup || onlyCreated) return { account, ...recorded };
     // An earlier reconcile may have joined the group and died before it recorded that.
-    const group = account.groups.find((g) => foldGroupName(g.displayName) === membershipKeys(context.resource).groupKey);
-    return { account, ...(group && (await withClaims(context, account, group))) };
+    const named = account.groups.find((g) => foldGroupName(g.displayName) === membershipKeys(context.resource).groupKey);
+    const group = named && (await context.io.lldap.group(named.id));
+    // It has not joined a group whose owner does not admit it.
+    if (group?.uuid !== named?.uuid || !group || !(await judge(context, group)).admitted) return { account };
+    return { account, ...(await withClaims(context, account, group)) };
+  },
+  async mayRetain({ io, resource, draft, policy }) {
+    const { groupKey } = membershipKeys(resource);
+    const owners = draft.joined ? io.lookup.recording('LldapGroup', draft.joined.groupUuid) : io.lookup.claiming('LldapGroup', groupKey);
+    return mayRetain(resource, (await owners).filter(claimsName), policy);
   },
   planDeletion,
   async apply(step, context) {
@@ -138,12 +161,13 @@ const DESCRIPTIONS: Record<Step['do'], string> = { join: 'added the user to the 
 /**
  * Joins a group. lldap has no preconditions and a join names the user by id, so by then a tenant may have created that
  * user again, and would become an administrator. A join of a built-in group is therefore written ahead and checked
- * afterwards: an account that it must not have reached is removed again, here or in the next reconcile.
+ * afterwards: an account that it must not have reached is removed again, here or in the next reconcile. A join of another
+ * namespace's group is written ahead, too: its owner may no longer admit it when a process that died is made up for.
  */
-async function join({ user, group, joined }: JoinStep, context: MembershipContext): Promise<void> {
+async function join({ user, group, joined, isOthersGroup }: JoinStep, context: MembershipContext): Promise<void> {
   const { io, draft, policy } = context;
   const isGuarded = isBuiltInGroup(group.displayName);
-  if (isGuarded) {
+  if (isGuarded || isOthersGroup) {
     draft.joining = joined;
     await context.writeAhead();
   }
@@ -159,13 +183,44 @@ async function join({ user, group, joined }: JoinStep, context: MembershipContex
   context.created = true;
 }
 
+async function recover(context: MembershipContext): Promise<void> {
+  await undoJoin(context);
+  if (context.resource.spec.suspend) await leaveRevoked(context);
+}
+
+/**
+ * Removes a member whom the owner of the recorded group no longer admits. A resource that is suspended, or whose names
+ * mean something else by now, is no exception.
+ *
+ * @returns the recorded group, unless any namespace may join it
+ */
+async function leaveRevoked(context: MembershipContext): Promise<Judged | undefined> {
+  const { io, draft, policy, resource } = context;
+  const record = draft.joining ?? draft.joined;
+  if (!record || isPrivileged(policy, resource.metadata.namespace)) return undefined;
+  const group = await io.lldap.group(record.groupId);
+  if (group?.uuid !== record.groupUuid || isBuiltInGroup(group.displayName)) return undefined;
+  const admission = await judge(context, group);
+  if (admission.admitted || !admission.revoked) return { group, admission };
+  const account = await io.lldap.user(membershipKeys(resource).userKey);
+  const isJoined = account?.uuid === record.userUuid && isMember(account, group);
+  if (isJoined && !(await isClaimedByOthers(context, account, group))) {
+    context.checkpoint();
+    await io.lldap.removeUserFromGroup(account.id, group.id);
+    context.did.push(DESCRIPTIONS.leave);
+  }
+  delete draft.joined;
+  delete draft.joining;
+  return { group, admission };
+}
+
 /**
  * Removes an account that a join of a built-in group reached although it was meant for another one, unless a privileged
  * namespace owns the account. `joining` stays in the status until a join is confirmed: the request of a process that
  * died may still arrive. After that, `joined` says for which account it was; another one without a mark stays, since a
  * person may have created it and put it there.
  */
-async function recover(context: MembershipContext): Promise<void> {
+async function undoJoin(context: MembershipContext): Promise<void> {
   const { io, draft, policy, resource } = context;
   const record = draft.joining ?? (context.full || !isReady(resource) ? draft.joined : undefined);
   if (!record || !isBuiltInGroup(resource.spec.groupName) || refuse(resource, policy)) return;
@@ -177,6 +232,23 @@ async function recover(context: MembershipContext): Promise<void> {
   context.checkpoint();
   await io.lldap.removeUserFromGroup(account.id, reached.id);
   context.did.push(DESCRIPTIONS.leave);
+}
+
+/**
+ * @returns whether another namespace's resource owns the group. It may change its mind before the status is written, which
+ *   the memberships that it then looks for do not have yet.
+ * @throws Failure if the group's owner does not admit the membership
+ */
+async function requireConsent(
+  context: MembershipContext,
+  { object, resource }: Dependencies['group'],
+  recorded: Judged | undefined,
+): Promise<boolean> {
+  if (!object || isBuiltInGroup(context.resource.spec.groupName)) return false;
+  const admission = recorded?.group === object ? recorded.admission : await judge(context, object, { known: resource });
+  if (!admission.admitted) throw admission.failure;
+  if (admission.isOthers) context.recheck = async () => (await judge(context, object)).admitted;
+  return admission.isOthers;
 }
 
 /** The groups that declare the membership's group name. Only its virtual group declares a built-in group's name. */
@@ -218,7 +290,10 @@ async function findDependency<K extends 'LldapUser' | 'LldapGroup', O extends Ll
   if (ready) return { object, resource: ready };
   const waiting = claiming.find((r) => !object || isOwnObject(r, object, context.policy));
   if (waiting)
-    return { missing: `The ${waiting.kind} ${refOf(waiting)}, which declares ${name.what}, is not Ready. See its status for the reason.` };
+    return {
+      object,
+      missing: `The ${waiting.kind} ${refOf(waiting)}, which declares ${name.what}, is not Ready. See its status for the reason.`,
+    };
   if (!object) return { missing: name.missing };
   return { object, resource: name.known ? marked : await findMarkedResource(context, name.kind, object) };
 }
@@ -250,26 +325,40 @@ async function findMarkedResource<K extends 'LldapUser' | 'LldapGroup'>(
   return isMatch ? named : undefined;
 }
 
-/** The group that was joined before, if it is not `group` and the user is still a member. */
+/** The group that was joined before or may have been, if it is not `group` and the user is still a member. */
 async function findFormerGroup(
   context: MembershipContext,
   account: LldapAccount,
   group: LldapGroupRef | undefined,
 ): Promise<Pick<Observed, 'formerGroup' | 'isFormerGroupClaimed'>> {
-  const joined = context.draft.joined;
+  const joined = context.draft.joined ?? context.draft.joining;
   if (!joined || joined.userUuid !== account.uuid || joined.groupUuid === group?.uuid) return {};
   const former = account.groups.find((g) => g.id === joined.groupId && g.uuid === joined.groupUuid);
   return former ? withClaims(context, account, former) : {};
 }
 
 async function withClaims(
-  { io, resource, policy }: MembershipContext,
+  context: MembershipContext,
   account: LldapAccount,
   formerGroup: LldapGroupRef,
 ): Promise<Pick<Observed, 'formerGroup' | 'isFormerGroupClaimed'>> {
-  const pair = { userId: account.id, groupName: formerGroup.displayName };
-  const claiming = await membershipsClaiming(io, resource, pair, policy);
-  return { formerGroup, isFormerGroupClaimed: claiming.length > 0 };
+  return { formerGroup, isFormerGroupClaimed: await isClaimedByOthers(context, account, formerGroup) };
+}
+
+/** Whether another membership that the group's owner admits declares a pair. */
+async function isClaimedByOthers(
+  context: MembershipContext,
+  account: LldapAccount,
+  { id, uuid, displayName }: LldapGroupRef,
+): Promise<boolean> {
+  const { io, resource, policy } = context;
+  const claiming = await membershipsClaiming(io, resource, { userId: account.id, groupName: displayName }, policy);
+  if (claiming.length === 0) return false;
+  const group = await io.lldap.group(id);
+  if (group?.uuid !== uuid) return false;
+  for (const namespace of new Set(claiming.map(({ metadata }) => metadata.namespace)))
+    if ((await judge(context, group, { namespace })).admitted) return true;
+  return false;
 }
 
 /**

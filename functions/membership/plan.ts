@@ -22,13 +22,15 @@ export interface Observed {
   declared?: AttributeTarget[];
   /** Ready resources whose objects are missing in lldap; they were enqueued to create them again. */
   vanished?: readonly (LldapUser | LldapGroup)[];
+  /** Whether a resource of another namespace owns the group. */
+  isOthersGroup?: boolean;
 }
 
 interface Pair {
   user: { id: string; uuid: string };
   group: LldapGroupRef;
 }
-export type JoinStep = { do: 'join'; joined: Joined } & Pair;
+export type JoinStep = { do: 'join'; joined: Joined; isOthersGroup?: boolean } & Pair;
 export type Step = ({ do: 'leave' } & Pair) | JoinStep;
 
 /** Neither name can be edited, so the remedy is another membership. */
@@ -73,7 +75,7 @@ function forbidden(groupName: string, namespace: string, policy: Policy): Failur
  * 4. The group's name in lldap counts as well: somebody may have renamed it to a built-in name.
  */
 export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observed: Observed): Plan<Step, StatusOf<'LldapMembership'>> {
-  const { account, group, formerGroup, isFormerGroupClaimed, declared = [] } = observed;
+  const { account, group, formerGroup, isFormerGroupClaimed, declared = [], isOthersGroup = false } = observed;
   const { userName, groupName } = resource.spec;
   if (!account) return { rejected: noLonger(observed) ?? notReady('DependencyNotReady', noUser(userName)) };
   if (!group) return { rejected: noLonger(observed) ?? notReady('DependencyNotReady', noGroup(groupName)) };
@@ -85,7 +87,7 @@ export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observe
   const leaves = formerGroup && !isFormerGroupClaimed && mayLeave(account, formerGroup, resource, policy);
   const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: formerGroup }] : [];
   const joined: Joined = { userUuid: account.uuid, groupId: group.id, groupUuid: group.uuid, declared };
-  if (!isMember(account, group)) steps.push({ do: 'join', user: account, group, joined });
+  if (!isMember(account, group)) steps.push({ do: 'join', user: account, group, joined, ...(isOthersGroup && { isOthersGroup }) });
   return { statusPatch: isMember(account, group) ? { joined } : {}, steps };
 }
 

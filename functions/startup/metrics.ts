@@ -4,7 +4,7 @@ import { gauge } from '../../shared/telemetry/telemetry.ts';
 import type { Inventory } from './unsettled.ts';
 
 /** Metrics of the whole installation. Only startup can report them, because the other functions scale to zero. */
-export function measureInventory(inventory: Inventory, now: number): void {
+export function measureInventory(inventory: Inventory, forbidden: number, now: number): void {
   const notReady = Object.values(inventory)
     .flatMap((resources: ResourceOf[KindName][]) => resources)
     .filter((resource) => !isReady(resource));
@@ -16,6 +16,7 @@ export function measureInventory(inventory: Inventory, now: number): void {
       return { value: resources.length, attributes: { kind, reason } };
     }),
   );
+  gauge('lldap_operator.memberships.forbidden', [{ value: forbidden }]);
   const since = notReady.filter((r) => r.status?.retry).map((r) => Date.parse(condition(r.status, 'Ready')?.lastTransitionTime ?? ''));
   const oldest = Math.min(now, ...since.filter((time) => !Number.isNaN(time)));
   gauge('lldap_operator.retry.oldest', [{ value: (now - oldest) / 1000 }]);

@@ -4,7 +4,7 @@ import { createEvent } from '../../shared/engine/kube-events.ts';
 import { BrokerError } from '../../shared/events/broker.ts';
 import type { SweepMode } from '../../shared/events/parse.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import type { AttributeTarget, KindName, ResourceOf } from '../../shared/kube/resources.ts';
+import type { AttributeTarget, KindName, LldapMembership, ResourceOf } from '../../shared/kube/resources.ts';
 import { LldapError } from '../../shared/lldap/api.ts';
 import { targetOf } from '../../shared/lookup/dependents.ts';
 import type { Io } from '../../shared/lookup/io.ts';
@@ -15,6 +15,7 @@ import type { Reason } from '../../shared/rules/reasons.ts';
 import { isVirtual } from '../../shared/rules/resource-names.ts';
 import type { Config } from '../../shared/service/config.ts';
 import { keepVirtualGroups } from './built-in-groups.ts';
+import { type Consent, createConsentCheck, needsLabels } from './consent.ts';
 import { findDrifted } from './drift.ts';
 import { measureInventory, measureRun } from './metrics.ts';
 import { paceRuns } from './pace.ts';
@@ -33,6 +34,8 @@ export interface Summary {
   marksDefined: number;
   virtualGroupsWritten: number;
   resources: number;
+  /** Number of memberships that their group's owner does not admit. */
+  forbidden: number;
   /** Whether a reconcile event was posted for every resource that was due. */
   asked: boolean;
   /** Number of reconcile events, by reason. */
@@ -70,6 +73,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     marksDefined: 0,
     virtualGroupsWritten: 0,
     resources: 0,
+    forbidden: 0,
     asked: false,
     posted: { lost: 0, stalled: 0, rotated: 0, drifted: 0, full: 0 },
   };
@@ -102,7 +106,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     });
   }
   if (listed) await sweep(io, config, modes, { inventory, policy, summary, attempt });
-  if (listed) measureInventory(inventory, io.clock.now());
+  if (listed) measureInventory(inventory, summary.forbidden, io.clock.now());
   measureRun({ ok: summary.ok, reachable: http && ldap, now: io.clock.now() });
   const rival = findRival(Object.values(inventory).flat());
   if (rival) summary.warnings.push(rival);
@@ -125,8 +129,11 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
   };
   const { posted } = summary;
   const isEverythingDue = modes.has('full') || summary.marksDefined > 0;
-  const { lost = [], stalled = [] } = Object.groupBy(findLost(inventory, policy.operatorNamespace, io.clock.now()), (r) =>
-    isStalled(r) ? 'stalled' : 'lost',
+  const consent = await readConsent(io, inventory, policy, attempt);
+  summary.forbidden = inventory.LldapMembership.filter((m) => consent(m) === 'forbidden').length;
+  const isOutdated = (r: ResourceOf[KindName]) => r.kind === 'LldapMembership' && consent(r) === 'outdated';
+  const { lost = [], stalled = [] } = Object.groupBy(findLost(inventory, policy, io.clock.now(), consent), (r) =>
+    isStalled(r) && !isOutdated(r) ? 'stalled' : 'lost',
   );
   // Before the events for users that wait for the key.
   const key = await attempt(`the Secret ${PASSWORD_KEY_SECRET}`, () => keepPasswordKey(io.kube, policy.instance));
@@ -150,6 +157,21 @@ async function sweep(io: Io, config: Config, modes: ReadonlySet<SweepMode>, { in
   await attempt('BROKER_URL', async () => {
     posted.stalled = await post(sampleFairly(stalled, MAX_STALLED_PER_SWEEP, io.random));
   });
+}
+
+/** Without the labels of the namespaces, only those of the groups that select namespaces by labels stay unjudged. */
+async function readConsent(
+  io: Io,
+  inventory: Inventory,
+  policy: Policy,
+  attempt: Attempt,
+): Promise<(membership: LldapMembership) => Consent> {
+  const { LldapMembership: memberships, LldapGroup: groups } = inventory;
+  const labels =
+    policy.onlyNamespace === undefined && needsLabels(memberships, groups)
+      ? await attempt('the right to list namespaces', () => io.kube.allNamespaceLabels())
+      : undefined;
+  return createConsentCheck(groups, labels, policy);
 }
 
 async function keepMarks(io: Io, summary: Summary): Promise<void> {

@@ -1,5 +1,6 @@
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import { isMembershipStale } from '../../shared/rules/membership-state.ts';
+import type { Policy } from '../../shared/rules/policy.ts';
 import {
   condition,
   currentRetry,
@@ -10,6 +11,7 @@ import {
   unhandledToken,
 } from '../../shared/rules/predicates.ts';
 import { declaredName, isVirtual, membershipKeys } from '../../shared/rules/resource-names.ts';
+import type { Consent } from './consent.ts';
 
 /** All resources of the instance, as one run lists them. */
 export type Inventory = { [K in KindName]: ResourceOf[K][] };
@@ -59,7 +61,12 @@ export function sampleFairly<T extends ResourceOf[KindName]>(resources: readonly
 }
 
 /** The resources that the sweep must reconcile; startup itself writes the virtual groups. */
-export function findLost(inventory: Inventory, operatorNamespace: string, now: number): ResourceOf[KindName][] {
+export function findLost(
+  inventory: Inventory,
+  { operatorNamespace }: Policy,
+  now: number,
+  consent: (membership: LldapMembership) => Consent,
+): ResourceOf[KindName][] {
   const groups = inventory.LldapGroup.filter((g) => !isVirtual(g, operatorNamespace));
   const isStale = staleness(inventory, operatorNamespace);
   const isShared = sharing([...inventory.LldapUser, ...groups]);
@@ -68,7 +75,12 @@ export function findLost(inventory: Inventory, operatorNamespace: string, now: n
     // The key exists by now, and no event says so.
     ...inventory.LldapUser.filter((r) => needsReconcile(r, now) || isShared(r) || notReadyReason(r) === 'PasswordKeyMissing'),
     ...groups.filter((r) => needsReconcile(r, now) || isShared(r)),
-    ...inventory.LldapMembership.filter((r) => needsReconcile(r, now) || (isSteadyMember(r) && isStale(r))),
+    ...inventory.LldapMembership.filter((r) => {
+      const known = consent(r);
+      if (known === 'outdated' || (isSteadyMember(r) && isStale(r))) return true;
+      // Its group's owner would have to change something first.
+      return needsReconcile(r, now) && !(known === 'forbidden' && isStalled(r));
+    }),
   ];
 }
 

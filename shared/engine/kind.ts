@@ -64,6 +64,8 @@ export interface Kind<K extends KindName, Dependencies, Observed, Step> {
    * @param onlyCreated consider only what the draft says this reconcile created
    */
   observeDeletion(context: ReconcileContext<K>, onlyCreated: boolean): Promise<Observed>;
+  /** Whether `deletionPolicy: Retain` counts; it does unless the kind says otherwise. */
+  mayRetain?(context: ReconcileContext<K>): Promise<boolean>;
   /** `rejected`, like no steps, removes the finalizer; `blockedBy` keeps it. */
   planDeletion(context: PlanInput<K>, observed: Observed): Plan<Step, StatusOf<K>>;
   /** Carries out one step and puts its results into the draft. */

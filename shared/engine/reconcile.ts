@@ -140,11 +140,16 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
       await converge(context, await findDependencies(context));
     });
     const report = await record(run, context, failure);
-    // A dependency that became Ready between our reading and our status write found nobody waiting for it.
-    const isWaiting = failure?.category === 'NotReady' && context.conditions.DependenciesReady?.status === 'False';
-    const again = isWaiting && (await failureOf(async () => void (await kind.findDependencies(context)))) === undefined;
+    const again = await isOvertaken(context, failure);
     if (again) run.full = true;
     return { report, again };
+  }
+
+  /** Whether something changed between our reading and our status write, in which the one that changed it may have looked for this resource. */
+  async function isOvertaken(context: Context, failure: Failure | undefined): Promise<boolean> {
+    if (!failure) return (await context.recheck?.()) === false;
+    const isWaiting = failure.category === 'NotReady' && context.conditions.DependenciesReady?.status === 'False';
+    return isWaiting && (await failureOf(async () => void (await kind.findDependencies(context)))) === undefined;
   }
 
   async function record(run: Run, context: Context, outcome: Failure | 'suspended' | undefined): Promise<Report> {
@@ -202,7 +207,7 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
       context.conditions.DependenciesReady = { status: 'True', reason: 'DependenciesReady', message: REASONS.DependenciesReady };
       return dependencies;
     } catch (error) {
-      if (error instanceof Failure)
+      if (error instanceof Failure && error.category === 'NotReady')
         context.conditions.DependenciesReady = { status: 'False', reason: error.reason, message: error.message };
       throw error;
     }
@@ -239,7 +244,8 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
    * @param cause a rollback, if not the resource's deletion. Retain is about the resource's own object, not a duplicate.
    */
   async function remove(context: Context, cause: 'deletion' | 'gone' | 'duplicate'): Promise<void> {
-    const isRetained = context.resource.spec.deletionPolicy === 'Retain' && cause !== 'duplicate';
+    const asksToRetain = context.resource.spec.deletionPolicy === 'Retain' && cause !== 'duplicate';
+    const isRetained = asksToRetain && (await kind.mayRetain?.(context)) !== false;
     if (isRetained || kind.refuse(context.resource, context.policy)) return;
     await observeAndApply(context, async () => {
       const plan = kind.planDeletion(context, await kind.observeDeletion(context, cause !== 'deletion'));

@@ -2,7 +2,7 @@ import { API_VERSION, FIELD_MANAGER, FINALIZER } from '../constants.ts';
 import { type Connection, connect } from './connection.ts';
 import { KubeError, TOO_LARGE } from './errors.ts';
 import { type Listed, toListed } from './listed.ts';
-import type { KubernetesEvent, Secret } from './objects.ts';
+import type { KubernetesEvent, Namespace, Secret } from './objects.ts';
 import { type CommonStatus, type KindName, PLURALS, type ResourceOf } from './resources.ts';
 
 export interface Selection {
@@ -38,6 +38,10 @@ export interface Kube {
     labels: Record<string, string>,
     spec: ResourceOf[K]['spec'],
   ): Promise<ResourceOf[K]>;
+  /** The labels of one namespace. */
+  namespaceLabels(name: string): Promise<Record<string, string> | undefined>;
+  /** The labels of all namespaces, by name. */
+  allNamespaceLabels(): Promise<Map<string, Record<string, string>>>;
   secret(namespace: string, name: string): Promise<Secret | undefined>;
   /** As {@link scan}, for the Secrets of all namespaces or of one. */
   scanSecrets<R>(selection: Pick<Selection, 'namespace' | 'labels'>, keep: (secret: Secret) => R): Promise<R[]>;
@@ -102,6 +106,14 @@ export function createKube(connection: Connection = connect()): Kube {
     async apply(kind, namespace, name, labels, spec) {
       const object = { kind, metadata: { name, namespace, labels }, spec };
       return (await applyAt(pathOf(kind, namespace, name), object)) as ResourceOf[typeof kind];
+    },
+    async namespaceLabels(name) {
+      const read = connection.request({ method: 'GET', path: `/api/v1/namespaces/${name}` });
+      return (await undefinedIf<Namespace>(({ gone }) => gone, read))?.metadata.labels;
+    },
+    async allNamespaceLabels() {
+      const keep = ({ metadata }: Namespace) => [metadata.name, metadata.labels] as const;
+      return new Map(await listAll(connection, '/api/v1/namespaces', {}, keep));
     },
     secret: (namespace, name) =>
       undefinedIf(({ gone }) => gone, connection.request({ method: 'GET', path: `/api/v1/namespaces/${namespace}/secrets/${name}` })),

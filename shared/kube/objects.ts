@@ -6,6 +6,11 @@ export interface Secret {
   data?: Record<string, string>;
 }
 
+export interface Namespace {
+  /** Every namespace has at least the label with its name. */
+  metadata: { name: string; labels: Record<string, string> };
+}
+
 /** `events.k8s.io/v1`. */
 export interface KubernetesEvent {
   metadata: { namespace: string; name: string };

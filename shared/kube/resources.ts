@@ -84,6 +84,19 @@ export interface LldapUserStatus extends OwningStatus {
 export interface LldapGroupSpec extends CommonSpec {
   displayName: string;
   attributes?: AttributeValue[];
+  /** Which memberships may join. Absent: those of the group's own namespace, and nobody else's are removed. */
+  allowedMemberships?: { namespaces: AllowedNamespaces };
+}
+
+export interface AllowedNamespaces {
+  from: 'Same' | 'All' | 'Selector';
+  /** Of the namespaces' labels, with `Selector`. */
+  selector?: LabelSelector;
+}
+
+export interface LabelSelector {
+  matchLabels?: Record<string, string>;
+  matchExpressions?: { key: string; operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'; values?: string[] }[];
 }
 
 export interface LldapGroupStatus extends OwningStatus {
@@ -109,7 +122,7 @@ export interface LldapMembershipStatus extends CommonStatus {
   userKey?: string;
   groupKey?: string;
   joined?: Joined;
-  /** A join of a built-in group whose result is not recorded yet. */
+  /** A join of a built-in group, or of another namespace's group, whose result is not recorded yet. */
   joining?: Joined;
 }
 

@@ -9,15 +9,25 @@ import { isPrivileged, type Policy } from './policy.ts';
 import { isReleased } from './predicates.ts';
 import { declaredName, refOf } from './resource-names.ts';
 
-/** The owner of an object in lldap; see {@link ownerByMark} and {@link ownerByRecord}. */
-export type Owner =
-  | { who: 'self'; origin: Origin; marked: boolean }
-  /** Another resource; `ref` is namespace/name. */
-  | { who: 'other'; ref: string }
+type Owning = LldapUser | LldapGroup;
+
+type Foreign = {
+  who: 'foreign';
   /** Another installation, according to the mark. */
-  | { who: 'foreign'; instance: string }
-  /** `markNamespace`: the namespace in a mark whose resource no longer exists. */
-  | { who: 'nobody'; markNamespace?: string; origin?: Origin };
+  instance: string;
+};
+type Nobody = {
+  who: 'nobody';
+  /** The namespace in a mark whose resource no longer exists. */
+  markNamespace?: string;
+  origin?: Origin;
+};
+
+/** The owner of an object in lldap; see {@link ownerByMark} and {@link ownerByRecord}. `marked`: whether the mark is the resource's own. */
+export type ObjectOwner<R extends Owning = Owning> = { who: 'resource'; resource: R; origin: Origin; marked: boolean } | Foreign | Nobody;
+
+/** The owner as one resource sees it; `ref` is namespace/name. */
+export type Owner = { who: 'self'; origin: Origin; marked: boolean } | { who: 'other'; ref: string } | Foreign | Nobody;
 
 /** An object in lldap; `name` is folded. */
 export interface OwnedObject {
@@ -25,8 +35,6 @@ export interface OwnedObject {
   name: string;
   mark: Mark | undefined;
 }
-
-type Owning = LldapUser | LldapGroup;
 
 /**
  * The owner according to an object's mark.
@@ -37,35 +45,42 @@ type Owning = LldapUser | LldapGroup;
  *    object's name or records the object: an object that a predecessor kept under another name is not its own.
  * 4. Neither, once the operator has removed its finalizer from the resource.
  *
- * @param input.named the resource with the name in the mark, which may be `self`
+ * @param input.named the resource with the name in the mark
  * @returns undefined where the mark names no owner
  */
-export function ownerByMark(input: { self: Owning; object: OwnedObject; instance: string; named: Owning | undefined }): Owner | undefined {
-  const { self, object, instance, named } = input;
+export function ownerByMark<R extends Owning>(input: {
+  object: OwnedObject;
+  instance: string;
+  named: R | undefined;
+}): Exclude<ObjectOwner<R>, Nobody> | undefined {
+  const { object, instance, named } = input;
   const { mark } = object;
   if (!mark) return undefined;
   if (mark.instance !== instance) return { who: 'foreign', instance: mark.instance };
   if (!named || isReleased(named)) return undefined;
-  const isSameUid = mark.uid === named.metadata.uid;
-  if (!isSameUid && declaredName(named) !== object.name && named.status?.uuid !== object.uuid) return undefined;
-  return refOf(named) === refOf(self) ? { who: 'self', origin: mark.origin, marked: isSameUid } : { who: 'other', ref: refOf(named) };
+  const marked = mark.uid === named.metadata.uid;
+  if (!marked && declaredName(named) !== object.name && named.status?.uuid !== object.uuid) return undefined;
+  return { who: 'resource', resource: named, origin: mark.origin, marked };
 }
 
 /**
  * The owner where the mark names none: the oldest resource that records the object and declares its name. `self` counts
  * even if it declares another name, since it is about to rename the object. Otherwise nobody.
  */
-export function ownerByRecord(input: { self: Owning; object: OwnedObject; recording: readonly Owning[] }): Owner {
+export function ownerByRecord<R extends Owning>(input: {
+  self: Owning | undefined;
+  object: OwnedObject;
+  recording: readonly R[];
+}): Exclude<ObjectOwner<R>, Foreign> {
   const { self, object, recording } = input;
   const { mark } = object;
-  const [owner] = recording
-    .filter((r) => !isReleased(r) && (declaredName(r) === object.name || refOf(r) === refOf(self)))
+  const [resource] = recording
+    .filter((r) => !isReleased(r) && (declaredName(r) === object.name || (self && refOf(r) === refOf(self))))
     .sort(
       (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
     );
-  if (!owner) return { who: 'nobody', ...(mark && { markNamespace: mark.namespace, origin: mark.origin }) };
-  if (refOf(owner) !== refOf(self)) return { who: 'other', ref: refOf(owner) };
-  return { who: 'self', origin: self.status?.origin ?? 'adopted', marked: false };
+  if (!resource) return { who: 'nobody', ...(mark && { markNamespace: mark.namespace, origin: mark.origin }) };
+  return { who: 'resource', resource, origin: resource.status?.origin ?? 'adopted', marked: false };
 }
 
 /** The mark with which a resource may change an object, or why it may not. */

@@ -22,8 +22,9 @@ export const REASONS = {
   NameTaken: 'Another group in lldap has the name. Retried.',
   Conflict: 'Another resource owns the object in lldap. Nothing is written. Retried.',
 
-  NotOurs: 'No resource of this installation owns the object in lldap, and this namespace may not adopt it. A person must decide.',
-  Forbidden: 'Only a privileged namespace may do this. A person must decide.',
+  NotOurs:
+    'No resource of this installation owns the object in lldap, and this namespace may neither adopt it nor add members to it. A person must decide.',
+  Forbidden: 'Only a privileged namespace may do this, or a namespace that the owner of the group allows. A person must decide.',
   Protected: "lldap's built-in objects and the operator's own account are never adopted, renamed or deleted. A person must decide.",
   InvalidValue: "A value in the spec, or the Secret's password, has the wrong form. A person must correct it.",
   ReadOnlyAttribute: 'lldap maintains this attribute itself. A person must remove it from the spec.',

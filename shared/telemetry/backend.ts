@@ -35,6 +35,10 @@ export const COUNTERS = {
 } as const;
 
 export const GAUGES = {
+  'lldap_operator.memberships.forbidden': {
+    unit: '{resource}',
+    description: 'Memberships that the owner of their group does not allow.',
+  },
   'lldap_operator.resources.not_ready': {
     unit: '{resource}',
     description: 'Resources that were not Ready at the last sweep, by kind and reason.',

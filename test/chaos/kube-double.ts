@@ -1,7 +1,7 @@
 import { API_VERSION } from '../../shared/constants.ts';
 import type { Connection, KubeRequest } from '../../shared/kube/connection.ts';
 import { KubeError } from '../../shared/kube/errors.ts';
-import type { Secret } from '../../shared/kube/objects.ts';
+import type { Namespace, Secret } from '../../shared/kube/objects.ts';
 import {
   type CommonStatus,
   type Condition,
@@ -48,6 +48,8 @@ const LIMIT_MS = 15_000;
 export class KubeDouble {
   resources: ReadonlyMap<string, AnyResource> = new Map();
   secrets: ReadonlyMap<string, Secret> = new Map();
+  /** Labels that somebody gave to namespaces; each has the one with its name as well. */
+  namespaceLabels: ReadonlyMap<string, Record<string, string>> = new Map();
   readonly #scheduler: Scheduler;
   readonly #listener: KubeListener;
   readonly #operatorNamespace: string;
@@ -171,10 +173,22 @@ export class KubeDouble {
     return `uid-${++this.#uid}`;
   }
 
+  /** One namespace, or every one that has a resource or a label. */
+  #namespaceCall(asked: string | undefined): unknown {
+    const of = (name: string): Namespace => ({
+      metadata: { name, labels: { 'kubernetes.io/metadata.name': name, ...this.namespaceLabels.get(name) } },
+    });
+    if (asked !== undefined) return of(asked);
+    const used = [...this.resources.values()].map(({ metadata }) => metadata.namespace);
+    return { items: [...new Set([...this.namespaceLabels.keys(), ...used])].map(of) };
+  }
+
   #carryOut(request: KubeRequest, by: Context | undefined): unknown {
     const url = new URL(request.path, 'http://kube');
     const secrets = /^\/api\/v1(?:\/namespaces\/([^/]+))?\/secrets(?:\/([^/]+))?$/.exec(url.pathname);
     if (secrets) return this.#secretCall(request, url, secrets[1], secrets[2]);
+    const namespaces = /^\/api\/v1\/namespaces(?:\/([^/]+))?$/.exec(url.pathname);
+    if (namespaces) return this.#namespaceCall(namespaces[1]);
     const [, namespace, plural, name, sub] =
       /^\/apis\/[^/]+\/v1alpha1(?:\/namespaces\/([^/]+))?\/([^/]+)(?:\/([^/]+))?(?:\/(status))?$/.exec(url.pathname) ?? [];
     const kind = (Object.keys(PLURALS) as KindName[]).find((k) => PLURALS[k] === plural);

@@ -136,6 +136,21 @@ async function everythingThatFunctionsDo(world: World): Promise<void> {
     world.kubectl('get', 'llm', 'kept-team', '-n', ns, '-o', 'jsonpath={.status.conditions[?(@.type=="DependenciesReady")].reason}');
   await until('the membership finds the user in lldap', async () => (await found()) === 'FoundInLldap');
 
+  // A group that admits namespaces by their labels, and then others.
+  const guests = `${ns}-guests`;
+  const only = (name: string) =>
+    world.resource('LldapGroup', ns, 'team', {
+      displayName: 'Rights',
+      attributes: [{ name: 'size', value: ['large'] }],
+      allowedMemberships: { namespaces: { from: 'Selector', selector: { matchLabels: { 'kubernetes.io/metadata.name': name } } } },
+    });
+  await world.kubectl('create', 'namespace', guests);
+  await world.apply(only(guests), world.resource('LldapMembership', guests, 'guest', { userName: 'kept', groupName: 'Rights' }));
+  await world.kubectl('wait', 'llm', 'guest', '-n', guests, '--for=condition=Ready', '--timeout=120s');
+  await world.apply(only('nobody'));
+  await until('the guest is told', async () => (await world.reason('llm', guests, 'guest')) === 'Forbidden');
+  await world.kubectl('delete', 'llm', 'guest', '-n', guests, '--timeout=120s');
+
   // What is refused leaves an Event.
   await world.apply(
     world.resource('LldapAttributeSchema', ns, 'color-number', { attributeName: 'color', attributeType: 'Integer', target: 'User' }),

@@ -68,14 +68,15 @@ describe('What a reconcile costs', () => {
 
   it("a membership of a person's group lists lldap's groups only once in a process", async () => {
     await h.lldap.edit('mutation { createGroup(name: "By hand") { id } }');
+    const namespace = h.operatorNamespace;
     const readsOf = async (name: string, userName: string) => {
-      const object = await h.create('LldapMembership', name, { userName, groupName: 'by hand' });
-      const { lldapReads } = await h.cost(() => h.reconcile('LldapMembership', name, { object }));
-      assert.equal((await h.ready('LldapMembership', name)).status, 'True');
+      const object = await h.create('LldapMembership', name, { userName, groupName: 'by hand' }, { namespace });
+      const { lldapReads } = await h.cost(() => h.reconcile('LldapMembership', name, { namespace, object }));
+      assert.equal((await h.ready('LldapMembership', name, namespace)).status, 'True');
       return lldapReads.map((read) => read.split(' ')[0]);
     };
-    assert.deepEqual(await readsOf('by-hand-1', 'warm'), ['user', 'groups', 'group']);
-    assert.deepEqual(await readsOf('by-hand-2', 'second'), ['user', 'group']);
+    assert.deepEqual(await readsOf('by-hand-1', 'warm'), ['groups', 'group', 'user']);
+    assert.deepEqual(await readsOf('by-hand-2', 'second'), ['group', 'user']);
   });
 
   it('a change of a user, group or membership lists nothing, and takes one write of the API server and one mutation at most', async () => {

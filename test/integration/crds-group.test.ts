@@ -35,14 +35,47 @@ const IDENTITY: Row[] = [
   ...writtenByLldapAlone('group_id', 'uuid', 'creation_date', 'Modified_Date'),
 ];
 
+const from = (namespaces: object) => ({ allowedMemberships: { namespaces } });
+const selecting = (selector: object) => from({ from: 'Selector', selector });
+const blue = { 'kubernetes.io/metadata.name': 'blue' };
+
+const CONSENT: Row[] = [
+  ['memberships of its own namespace alone', from({ from: 'Same' }), ACCEPTED],
+  ['memberships of every namespace', from({ from: 'All' }), ACCEPTED],
+  ['memberships of a namespace by name', selecting({ matchLabels: blue }), ACCEPTED],
+  [
+    'memberships of namespaces by expressions',
+    selecting({
+      matchExpressions: [
+        { key: 'team', operator: 'In', values: ['blue', 'red'] },
+        { key: 'example.com/retired', operator: 'DoesNotExist' },
+      ],
+    }),
+    ACCEPTED,
+  ],
+  ['allowedMemberships without namespaces', { allowedMemberships: {} }, 'spec.allowedMemberships.namespaces: Required value'],
+  ['namespaces without from', from({}), 'spec.allowedMemberships.namespaces.from: Required value'],
+  ['memberships from nowhere', from({ from: 'None' }), 'supported values: "Same", "All", "Selector"'],
+  ['Selector without a selector', from({ from: 'Selector' }), 'from: Selector needs a selector; add one, or use from: All'],
+  ['a selector with All', from({ from: 'All', selector: { matchLabels: blue } }), 'a selector counts only with from: Selector'],
+  ['an empty selector', selecting({}), 'an empty selector would select every namespace; use from: All for that'],
+  ['a selector with no label', selecting({ matchLabels: {} }), 'an empty selector would select every namespace'],
+  ['In without values', selecting({ matchExpressions: [{ key: 'team', operator: 'In' }] }), 'In and NotIn need values'],
+  [
+    'Exists with values',
+    selecting({ matchExpressions: [{ key: 'team', operator: 'Exists', values: ['blue'] }] }),
+    'Exists and DoesNotExist have none',
+  ],
+];
+
 const CHANGES: Row[] = [
   ['its displayName, which renames the group', { displayName: 'Another' }, ACCEPTED],
-  ['everything else', { ...attributes('floor'), suspend: true, deletionPolicy: 'Delete' }, ACCEPTED],
+  ['everything else', { ...attributes('floor'), suspend: true, deletionPolicy: 'Delete', ...from({ from: 'All' }) }, ACCEPTED],
 ];
 
 describe('an LldapGroup', () => {
   const bench = useBench('crds-group');
   const least = LEAST_SPEC.LldapGroup;
-  createTable(bench, 'LldapGroup', least, [...IDENTITY, ...ATTRIBUTES, ...COMMON]);
+  createTable(bench, 'LldapGroup', least, [...IDENTITY, ...CONSENT, ...ATTRIBUTES, ...COMMON]);
   changeTable(bench, 'LldapGroup', least, CHANGES);
 });

@@ -9,10 +9,11 @@ describe('LldapMembership', () => {
   it('joins a user and a group that no resource declares, whatever the case of their names', async () => {
     await m.byHand('createUser(user: {id: "hand", email: "hand@example.com"}) { id }');
     await m.byHand('createGroup(name: "Hand Made") { id }');
-    const report = await m.member('hand', 'HAND', 'hand made');
+    const privileged = { namespace: h.operatorNamespace };
+    const report = await m.member('hand', 'HAND', 'hand made', {}, privileged);
     assert.equal(report.ready, true, report.message);
     assert.deepEqual(await m.groupsOf('hand'), ['Hand Made']);
-    const { status } = await h.get('LldapMembership', 'hand');
+    const { status } = await h.get('LldapMembership', 'hand', privileged.namespace);
     const found = (await h.lldap.groups()).find(({ displayName }) => displayName === 'Hand Made');
     assert.deepEqual(status?.joined, {
       userUuid: (await h.lldap.users()).find(({ id }) => id === 'hand')?.uuid,
@@ -135,7 +136,7 @@ describe('LldapMembership', () => {
     assert.equal((await m.group('shared', 'shared', { namespace })).reason, 'Conflict');
     assert.equal((await m.group('nobodys', 'nobodys', { namespace })).reason, 'NotOurs');
     assert.equal((await m.member('shared', 'shared', 'shared')).ready, true);
-    assert.equal((await m.member('nobodys', 'shared', 'nobodys')).ready, true);
+    assert.equal((await m.member('nobodys', 'shared', 'nobodys', {}, { namespace: h.operatorNamespace })).ready, true);
     assert.deepEqual((await m.groupsOf('shared'))?.sort(), ['nobodys', 'shared']);
   });
 
@@ -151,8 +152,9 @@ describe('LldapMembership', () => {
     assert.equal((await h.reconcile('LldapGroup', 'hand-made', { namespace })).reason, 'Suspended');
     await h.create('LldapGroup', 'waits', { displayName: 'waits', attributes: [{ name: 'never', value: ['1'] }] }, { namespace });
     assert.equal((await h.reconcile('LldapGroup', 'waits', { namespace })).reason, 'DependencyNotReady');
-    assert.equal((await m.member('hand-made', 'hand-made', 'hand-made')).ready, true);
-    assert.equal((await m.member('waits', 'hand-made', 'waits')).ready, true);
+    const privileged = { namespace: h.operatorNamespace };
+    assert.equal((await m.member('hand-made', 'hand-made', 'hand-made', {}, privileged)).ready, true);
+    assert.equal((await m.member('waits', 'hand-made', 'waits', {}, privileged)).ready, true);
     assert.deepEqual((await m.groupsOf('hand-made'))?.sort(), ['hand-made', 'waits']);
     h.posted.reconcile = [];
   });

@@ -3,6 +3,8 @@ import type { KubeCall } from './support/functions.ts';
 import { useHarness } from './support/harness.ts';
 import { grantedRights, rightsOf } from './support/rights.ts';
 
+const NOBODY = { matchLabels: { 'kubernetes.io/metadata.name': 'nobody' } };
+
 describe("The functions' rights", () => {
   const h = useHarness();
   const used = new Set<string>();
@@ -18,6 +20,8 @@ describe("The functions' rights", () => {
     assert.deepEqual(call('GET', '/apis/g/v1/lldapusers?limit=500'), ['user: list lldapusers']);
     assert.deepEqual(call('GET', '/apis/g/v1/namespaces/n/lldapusers?limit=500'), ['user: list lldapusers']);
     assert.deepEqual(call('GET', '/apis/g/v1/namespaces/n/lldapusers/x'), ['user: get lldapusers']);
+    assert.deepEqual(call('GET', '/api/v1/namespaces/n'), ['user: get namespaces']);
+    assert.deepEqual(call('GET', '/api/v1/namespaces?limit=500'), ['user: list namespaces']);
     assert.deepEqual(call('PATCH', '/apis/g/v1/namespaces/n/lldapusers/x/status?force=true', apply), ['user: patch lldapusers/status']);
     assert.deepEqual(call('PATCH', '/apis/g/v1/namespaces/n/lldapusers/x', apply), ['user: patch lldapusers', 'user: create lldapusers']);
     assert.deepEqual(call('POST', '/apis/events.k8s.io/v1/namespaces/n/events'), ['user: create events']);
@@ -70,6 +74,12 @@ describe("The functions' rights", () => {
       await h.reconcile('LldapGroup', 'kept');
       await h.create('LldapMembership', 'kept', { userName: 'kept', groupName: 'kept' });
       await h.reconcile('LldapMembership', 'kept');
+      // A group that admits namespaces by their labels.
+      await h.edit('LldapGroup', 'kept', { spec: { allowedMemberships: { namespaces: { from: 'Selector', selector: NOBODY } } } });
+      await h.create('LldapMembership', 'others', { userName: 'kept', groupName: 'kept' }, { namespace: other });
+      await h.reconcile('LldapMembership', 'others', { namespace: other });
+      await h.reconcile('LldapGroup', 'kept', {});
+      await h.startup();
       // What is refused leaves an Event.
       await h.create('LldapMembership', 'refused', { userName: 'kept', groupName: 'lldap_admin' });
       await h.reconcile('LldapMembership', 'refused');

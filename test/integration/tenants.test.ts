@@ -109,9 +109,9 @@ describe('What a tenant can do to another', () => {
     assert.deepEqual(await m.groupsOf('led'), []);
   });
 
-  it('any user into any group but lldap’s own, others’ included, and out again, whoever had put him in', async () => {
+  it('any user, others’ included, into a group of its own namespace, and out again, whoever had put him in', async () => {
     await m.user('theirs', { namespace: other });
-    await m.group('ops', 'ops', { namespace: h.operatorNamespace });
+    await m.group('ops');
     assert.equal((await m.member('theirs', 'theirs', 'ops')).ready, true);
     assert.deepEqual(await m.groupsOf('theirs'), ['ops']);
     await m.remove('LldapMembership', 'theirs');
@@ -121,10 +121,14 @@ describe('What a tenant can do to another', () => {
     assert.deepEqual(await m.groupsOf('theirs'), []);
   });
 
-  it('what others wait for: a membership takes whoever creates the user and the group that it names', async () => {
+  it('what others wait for: a membership takes whoever creates the user that it names, and a group that allows it', async () => {
     assert.equal((await m.member('waits', 'awaited', 'awaited')).reason, 'DependencyNotReady');
     await m.user('awaited', { namespace: other });
     await m.group('awaited', 'awaited', { namespace: other });
+    await h.deliverEvents();
+    assert.equal((await h.ready('LldapMembership', 'waits')).reason, 'Forbidden');
+    await h.edit('LldapGroup', 'awaited', { spec: { allowedMemberships: { namespaces: { from: 'All' } } } }, other);
+    await h.reconcile('LldapGroup', 'awaited', { namespace: other });
     await h.deliverEvents();
     assert.equal((await h.ready('LldapMembership', 'waits')).status, 'True');
     assert.deepEqual(await m.groupsOf('awaited'), ['awaited']);

@@ -8,7 +8,7 @@ import type { CreateOptions } from './person.ts';
 export interface Members {
   user(name: string, options?: CreateOptions): Promise<Report>;
   group(name: string, displayName?: string, options?: CreateOptions): Promise<Report>;
-  member(name: string, userName: string, groupName: string, more?: Partial<LldapMembershipSpec>): Promise<Report>;
+  member(name: string, userName: string, groupName: string, more?: Partial<LldapMembershipSpec>, options?: CreateOptions): Promise<Report>;
   /** Deletes the resource, which must complete. */
   remove(kind: 'LldapUser' | 'LldapGroup' | 'LldapMembership', name: string): Promise<void>;
   /** Renames the group and lets all follow from that. */
@@ -29,9 +29,9 @@ export function createMembers(h: Harness): Members {
       await h.create('LldapGroup', name, { displayName }, options);
       return h.reconcile('LldapGroup', name, full(options));
     },
-    async member(name, userName, groupName, more = {}) {
-      await h.create('LldapMembership', name, { userName, groupName, ...more });
-      return h.reconcile('LldapMembership', name);
+    async member(name, userName, groupName, more = {}, options = {}) {
+      await h.create('LldapMembership', name, { userName, groupName, ...more }, options);
+      return h.reconcile('LldapMembership', name, full(options));
     },
     async remove(kind, name) {
       await h.remove(kind, name);

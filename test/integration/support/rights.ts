@@ -56,7 +56,10 @@ export async function grantedRights(): Promise<Set<string>> {
 /** The rights that a call needed, in the same words. */
 export function rightsOf({ by, method, path, contentType }: KubeCall): string[] {
   const [, resource = '', name, subresource] =
-    /namespaces\/[^/]+\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(path) ?? /\/([^/?]+)(?:\?|$)/.exec(path) ?? [];
+    /\/api\/v1\/(namespaces)(?:\/([^/?]+))?(?:\?|$)/.exec(path) ??
+    /namespaces\/[^/]+\/([^/?]+)(?:\/([^/?]+))?(?:\/([^/?]+))?/.exec(path) ??
+    /\/([^/?]+)(?:\?|$)/.exec(path) ??
+    [];
   const verbs = { GET: name ? 'get' : 'list', POST: 'create', PATCH: 'patch', DELETE: 'delete' };
   const right = (verb: string) => `${by}: ${verb} ${resource}${subresource ? `/${subresource}` : ''}`;
   // Who applies what may not be there must be allowed to create it, too.

@@ -54,6 +54,7 @@ describe('The manifests give rights', function () {
     [
       'group',
       [
+        'get namespaces',
         ours('get lldapgroups'),
         ours('list lldapgroups'),
         ours('patch lldapgroups'),
@@ -66,6 +67,7 @@ describe('The manifests give rights', function () {
     [
       'membership',
       [
+        'get namespaces',
         ours('get lldapmemberships'),
         ours('list lldapmemberships'),
         ours('patch lldapmemberships'),
@@ -93,6 +95,7 @@ describe('The manifests give rights', function () {
       'startup',
       [
         ...['lldapusers', 'lldapgroups', 'lldapmemberships', 'lldapattributeschemas'].map((plural) => ours(`list ${plural}`)),
+        'list namespaces',
         'get secrets',
         'list secrets',
         'create events.events.k8s.io',

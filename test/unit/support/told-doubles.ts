@@ -58,6 +58,7 @@ function whatOf({ method, path, body }: KubeRequest): string {
   const [, namespace, plural, name, sub] =
     /^\/(?:api|apis\/[^/]+)\/[^/]+(?:\/namespaces\/([^/]+))?\/([^/]+)(?:\/([^/]+))?(?:\/(status))?$/.exec(url.pathname) ?? [];
   if (plural === 'events') return `EVENT ${namespace}`;
+  if (plural === 'namespaces') return name === undefined ? 'LIST Namespace' : `GET Namespace ${name}`;
   const kind = (Object.keys(PLURALS) as KindName[]).find((k) => PLURALS[k] === plural) ?? 'Secret';
   const place = name === undefined ? (url.searchParams.get('fieldSelector') ?? '') : `${namespace}/${name}`;
   return `${verbOf(method, { isNamed: name !== undefined, sub, body })} ${kind} ${place}`.trimEnd();

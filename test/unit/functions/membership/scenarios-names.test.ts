@@ -26,13 +26,13 @@ describe('names of memberships', () => {
     it('a user joins a group in lldap that no resource declares', async () => {
       w.account('hand');
       w.byHand((directory) => directory.createGroup({ displayName: 'Hand Made' }));
-      w.membership(PLACE, 'hand', 'hand made');
+      w.membership('adm/m', 'hand', 'hand made');
       await w.deliverEvents();
       assert.deepEqual(w.members('Hand Made'), ['hand']);
-      assert.deepEqual(w.status(KIND, PLACE).joined, joinedBy('hand', 'Hand Made', []));
-      assert.equal(w.ready(KIND, PLACE, 'DependenciesReady'), 'True FoundInLldap');
+      assert.deepEqual(w.status(KIND, 'adm/m').joined, joinedBy('hand', 'Hand Made', []));
+      assert.equal(w.ready(KIND, 'adm/m', 'DependenciesReady'), 'True FoundInLldap');
       assert.equal(
-        w.message(KIND, PLACE, 'DependenciesReady'),
+        w.message(KIND, 'adm/m', 'DependenciesReady'),
         'lldap has the user and the group, and at least one of them belongs to no Ready resource.',
       );
     });
@@ -43,11 +43,11 @@ describe('names of memberships', () => {
       w.membership('team/group-alone', 'hand', 'Crew');
       w.user('team/alice');
       w.byHand((directory) => directory.createGroup({ displayName: 'Hand Made' }));
-      w.membership('team/user-alone', 'alice', 'Hand Made');
+      w.membership('adm/user-alone', 'alice', 'Hand Made');
       await w.deliverEvents();
       assert.deepEqual(w.status(KIND, 'team/group-alone').joined?.declared, ['Group']);
-      assert.deepEqual(w.status(KIND, 'team/user-alone').joined?.declared, ['User']);
-      for (const at of ['team/group-alone', 'team/user-alone'] as const)
+      assert.deepEqual(w.status(KIND, 'adm/user-alone').joined?.declared, ['User']);
+      for (const at of ['team/group-alone', 'adm/user-alone'] as const)
         assert.equal(w.ready(KIND, at, 'DependenciesReady'), 'True FoundInLldap');
     });
 
@@ -189,10 +189,10 @@ describe('names of memberships', () => {
         directory.createUser({ id: 'alice', email: 'alice@example.com', attributes: [{ name: 'k8s-owner', value }] });
         directory.createGroup({ displayName: 'Crew' });
       });
-      w.membership(PLACE, 'alice', 'Crew');
+      w.membership('adm/m', 'alice', 'Crew');
       await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
-      assert.deepEqual(w.status(KIND, PLACE).joined?.declared, []);
+      assert.deepEqual(w.status(KIND, 'adm/m').joined?.declared, []);
     });
 
     it('a membership does not wait for a resource that can never own the name', async () => {
@@ -218,10 +218,10 @@ describe('names of memberships', () => {
     it('a dependency that appears during the status write is noticed at once', async () => {
       w.account('alice');
       w.before(/STATUS LldapMembership/, () => w.byHand((directory) => directory.createGroup({ displayName: 'Crew' })));
-      w.membership(PLACE, 'alice', 'Crew');
+      w.membership('adm/m', 'alice', 'Crew');
       await w.deliverEvents();
       assert.deepEqual(w.members('Crew'), ['alice']);
-      assert.equal(w.ready(KIND, PLACE), 'True');
+      assert.equal(w.ready(KIND, 'adm/m'), 'True');
     });
   });
 });

@@ -12,10 +12,10 @@ export function membershipScenes(w: TestWorld) {
     return { userUuid: w.accountOf(userName).uuid, groupId: id, groupUuid: uuid, declared };
   };
   /** A membership of `alice` in `Crew`, in steady state, whose user and group are resources. */
-  async function joined(): Promise<void> {
+  async function joined(at: `${string}/${string}` = PLACE): Promise<void> {
     w.user('team/alice');
     crew();
-    w.membership(PLACE, 'alice', 'Crew');
+    w.membership(at, 'alice', 'Crew');
     await w.deliverEvents();
     assert.deepEqual(w.members('Crew'), ['alice']);
     w.forget();

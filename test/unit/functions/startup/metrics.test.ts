@@ -17,7 +17,7 @@ const notReady = (reason: string, since: string, retry?: Retry): LldapUserStatus
 describe('functions/startup/metrics', () => {
   const recorded = useTelemetry();
   const measure = (over: Partial<Inventory>) =>
-    measureInventory({ LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [], ...over }, NOW);
+    measureInventory({ LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [], ...over }, 0, NOW);
 
   it('counts the resources that are not Ready, by kind and reason', () => {
     measure({

@@ -20,6 +20,7 @@ describe('what startup keeps', () => {
         marksDefined: 2,
         virtualGroupsWritten: 3,
         resources: 0,
+        forbidden: 0,
         asked: true,
         posted: NOTHING,
       });

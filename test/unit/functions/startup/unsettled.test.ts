@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { createConsentCheck } from '../../../../functions/startup/consent.ts';
 import { findLost, type Inventory, isStalled, needsReconcile, sampleFairly } from '../../../../functions/startup/unsettled.ts';
 import { REQUESTED_AT, VIRTUAL_LABEL } from '../../../../shared/constants.ts';
 import type { LldapGroupStatus, LldapMembershipStatus, LldapUser, LldapUserStatus, Retry } from '../../../../shared/kube/resources.ts';
 import { refOf } from '../../../../shared/rules/resource-names.ts';
-import { condition, group, membership, OPERATOR_NAMESPACE, READY, schema, user } from '../../support/examples.ts';
+import { condition, group, membership, OPERATOR_NAMESPACE, policy, READY, schema, user } from '../../support/examples.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
 const steady = { observedGeneration: 1, conditions: [READY] };
@@ -95,7 +96,7 @@ describe('functions/startup/unsettled', () => {
 
   const NONE: Inventory = { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
   const lost = (inventory: Partial<Inventory>) =>
-    findLost({ ...NONE, ...inventory }, OPERATOR_NAMESPACE, NOW).map((r) => `${r.kind} ${refOf(r)}`);
+    findLost({ ...NONE, ...inventory }, policy(), NOW, createConsentCheck([], undefined, policy())).map((r) => `${r.kind} ${refOf(r)}`);
 
   it('definitions come first, then users and groups, then memberships, so that each finds what it waits for', () => {
     assert.deepEqual(

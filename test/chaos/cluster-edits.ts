@@ -7,7 +7,7 @@ import type { Place, Steps } from './schedule.ts';
 import type { World } from './world.ts';
 
 /** What users and other controllers do in the cluster; what the API server would refuse does not happen. */
-export const PEOPLE: Steps<World, 'apply' | 'delete' | 'request' | 'touch' | 'secret'> = {
+export const PEOPLE: Steps<World, 'apply' | 'delete' | 'request' | 'touch' | 'label' | 'secret'> = {
   apply(world, { kind, at, spec }) {
     const { namespace, name } = split(at);
     const current = world.kube.get(kind, namespace, name);
@@ -30,6 +30,12 @@ export const PEOPLE: Steps<World, 'apply' | 'delete' | 'request' | 'touch' | 'se
     if (what === 'annotation') world.kube.changeMetadata(current, { annotations: { ...current.metadata.annotations, audited: version } });
     else if (what === 'condition') world.kube.changeStatus(current, { ...current.status, conditions: audited(current) });
     else world.kube.changeMetadata(current, { finalizers: toggled(current.metadata.finalizers ?? [], current) });
+  },
+  label(world, { namespace, team }) {
+    world.kube.namespaceLabels = new Map(world.kube.namespaceLabels).set(namespace, team === null ? {} : { team });
+    world.history.note(false);
+    world.isLossy = true;
+    world.count('kube: a namespace gets another label');
   },
   secret(world, { at, data, labelled }) {
     const { namespace, name } = split(at);

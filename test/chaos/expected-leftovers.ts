@@ -1,4 +1,5 @@
 import type { LldapAttributeSchema, LldapMembership } from '../../shared/kube/resources.ts';
+import { mayKeep } from './consent-oracle.ts';
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import type { Identity } from './lldap-double.ts';
@@ -84,12 +85,18 @@ export class Ledger {
   }
 
   /** By what it records, and by its names: it may have joined and not told yet. */
-  #membershipGone({ spec, status }: LldapMembership, { objects }: Moment, pairs: Iterable<string>): void {
+  #membershipGone(resource: LldapMembership, moment: Moment, pairs: Iterable<string>): void {
+    const { spec, status } = resource;
+    const { objects } = moment;
     if (spec.deletionPolicy !== 'Retain') return;
     const uuidOf = (kind: string, name: string) => objects.find((o) => o.kind === kind && lower(o.name) === lower(name))?.uuid;
     const declared = `${uuidOf('LldapUser', spec.userName)}|${uuidOf('LldapGroup', spec.groupName)}`;
     const recorded = `${status?.joined?.userUuid}|${status?.joined?.groupUuid}`;
-    for (const pair of pairs) if (pair === declared || pair === recorded) this.pairs.add(pair);
+    for (const pair of pairs) {
+      const group = objects.find(({ uuid }) => uuid === pair.split('|')[1]);
+      const isIts = pair === declared || pair === recorded;
+      if (isIts && group && mayKeep(resource, group, moment, this.#book)) this.pairs.add(pair);
+    }
   }
 
   #definitionGone({ spec, status, metadata }: LldapAttributeSchema): void {

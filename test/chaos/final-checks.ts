@@ -3,6 +3,7 @@ import type { LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser } fro
 import { fold } from '../local/lldap/definitions.ts';
 import type { Group, User } from '../local/lldap/state.ts';
 import { nameOf } from './broker-double.ts';
+import { consent } from './consent-oracle.ts';
 import { type AnyResource, resourceKey } from './kube-double.ts';
 import { ADMIN, type Identity } from './lldap-double.ts';
 import { passwordAsked } from './mutation-oracle.ts';
@@ -39,6 +40,8 @@ import { Violation, type World } from './world.ts';
  * 8. Looking at everything again writes nothing.
  * 9. What was told to stay stays, under its name, until a resource that declares this name takes it over.
  * 10. Nobody is in a built-in group whom neither a person nor a privileged resource put there.
+ * 11. Only namespaces that a group's owner selects add members to it. Whom its field does not select leaves, and nobody
+ *     else does; a membership that is not selected keeps nobody there.
  *
  * Faults are: any call to the API server, lldap (HTTP and LDAP) or the broker failing before or after it was carried
  * out; events lost, repeated, late, in another order, forged; the death of processes, of the broker's dispatcher and of
@@ -78,11 +81,12 @@ export function checkEnd(world: World, { swept }: { swept: boolean } = { swept: 
 }
 
 /**
- * Only the sweep looks again at what a person must help, at two that think that one object is theirs, and at a membership
- * that nobody could find when its user or group changed.
+ * Only the sweep looks again at what a person must help, at two that think that one object is theirs, at a membership
+ * that nobody could find when its user or group changed, and at one whose group no longer says who may join.
  */
-function isLeftToSweep({ kube, unfound }: World, resource: AnyResource): boolean {
-  if (unfound.has(resource.metadata.uid)) return true;
+function isLeftToSweep(world: World, resource: AnyResource): boolean {
+  const { kube, unfound } = world;
+  if (unfound.has(resource.metadata.uid) || (resource.kind === 'LldapMembership' && answerTo(world, resource) === 'no')) return true;
   const uuid = recordedUuid(resource);
   return isStalled(resource) || (uuid !== undefined && kube.all(resource.kind).filter((r) => recordedUuid(r) === uuid).length > 1);
 }
@@ -201,7 +205,15 @@ function holdsMembership(world: World, resource: LldapMembership): boolean {
   const group = groupBy(world, ({ displayName }) => lower(displayName) === lower(resource.spec.groupName));
   if (!user || !group?.members.has(user.id)) return false;
   const joined = resource.status?.joined;
+  if (['no', 'out'].includes(answerTo(world, resource) ?? '')) return false;
   return joined?.userUuid === user.uuid && joined.groupUuid === group.uuid && joined.groupId === group.id;
+}
+
+/** What the owner of the group that a membership names says to it. */
+export function answerTo({ history, book }: World, { spec, metadata }: LldapMembership): ReturnType<typeof consent> | undefined {
+  const { current } = history;
+  const group = current.objects.find((o) => o.kind === 'LldapGroup' && lower(o.name) === lower(spec.groupName));
+  return group && consent(group, metadata.namespace, current, book);
 }
 
 function holdsDefinition(world: World, { spec }: LldapAttributeSchema): boolean {
@@ -292,9 +304,12 @@ function isPairAsked(world: World, all: AnyResource[], pair: string): boolean {
   const group = objects.find((o) => o.uuid === groupUuid);
   return all.some((r) => {
     if (r.kind !== 'LldapMembership') return false;
+    const answer = group && consent(group, r.metadata.namespace, world.history.current, world.book);
     const joined = r.status?.joined;
-    const isRecorded = joined?.userUuid === userUuid && joined?.groupUuid === groupUuid && ready(r)?.status !== 'True';
-    return isRecorded || declares(r) === `${user?.name} in ${lower(group?.name ?? '')}`;
+    const isRecorded = joined?.userUuid === userUuid && joined?.groupUuid === groupUuid;
+    // Whoever has joined stays until the group's owner decides.
+    if (isRecorded && ready(r)?.status !== 'True') return answer !== 'out';
+    return declares(r) === `${user?.name} in ${lower(group?.name ?? '')}` && (answer === 'yes' || (isRecorded && answer !== 'out'));
   });
 }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { BUILT_IN_GROUPS, MARK_ATTRIBUTE } from '../../shared/constants.ts';
-import type { KindName } from '../../shared/kube/resources.ts';
+import type { AllowedNamespaces, KindName } from '../../shared/kube/resources.ts';
 import { FUNCTIONS } from './process.ts';
 import type { Place, Schedule, Step } from './schedule.ts';
 import { FAULTS } from './scheduler.ts';
@@ -65,7 +65,23 @@ const userSpec = spec(
     })
     .map(({ secret, ...rest }) => (rest.passwordPolicy === 'Ignore' ? rest : { ...rest, passwordSecretRef: { name: secret, key: 'k' } })),
 );
-const groupSpec = spec(fc.record({ displayName: groupName, attributes: optional(groupAttributes), ...common }));
+const ofNamespaces = (selector: Record<string, string>) => ({ from: 'Selector' as const, selector: { matchLabels: selector } });
+const allowedNamespaces: Arb<AllowedNamespaces> = fc.oneof(
+  often(4, fc.constant({ from: 'All' as const })),
+  often(2, fc.constant({ from: 'Same' as const })),
+  often(2, pick(ofNamespaces({ team: 'blue' }), ofNamespaces({ 'kubernetes.io/metadata.name': 'b' }))),
+);
+const groupSpec = spec(
+  fc.record({
+    displayName: groupName,
+    attributes: optional(groupAttributes),
+    allowedMemberships: optional(
+      allowedNamespaces.map((namespaces) => ({ namespaces })),
+      3,
+    ),
+    ...common,
+  }),
+);
 const membershipSpec = spec(fc.record({ userName, groupName, ...common }));
 const schemaSpec = spec(
   fc
@@ -121,6 +137,7 @@ const asking: Arb<Step> = fc.oneof(
   often(5, secretStep),
   often(5, fc.record({ do: fc.constant('delete' as const), kind, at: place })),
   often(1, fc.record({ do: fc.constant('request' as const), kind, at: place, token: pick('t1', 't2') })),
+  often(1, fc.record({ do: fc.constant('label' as const), namespace: pick('a', 'b'), team: pick('blue', null) })),
 );
 
 const passing: Arb<Step> = fc.oneof(

@@ -6,6 +6,7 @@ import type { Identity, LldapDouble } from './lldap-double.ts';
 export interface Moment {
   resources: ReadonlyMap<string, AnyResource>;
   secrets: ReadonlyMap<string, Secret>;
+  namespaceLabels: KubeDouble['namespaceLabels'];
   objects: readonly Identity[];
   /** By the user's uuid, in plain text; users without a password are not in it. */
   passwords: ReadonlyMap<string, string>;
@@ -39,9 +40,10 @@ export class History {
   /** After every change. */
   note(lldapChanged: boolean): void {
     const last = this.moments.at(-1);
-    const { resources, secrets } = this.#kube;
-    if (last && !lldapChanged) this.moments.push({ ...last, resources, secrets });
-    else this.moments.push({ resources, secrets, objects: this.#lldap.identities(), passwords: this.#lldap.plainPasswords() });
+    const { resources, secrets, namespaceLabels } = this.#kube;
+    const inKube = { resources, secrets, namespaceLabels };
+    if (last && !lldapChanged) this.moments.push({ ...last, ...inKube });
+    else this.moments.push({ ...inKube, objects: this.#lldap.identities(), passwords: this.#lldap.plainPasswords() });
   }
 
   /** From one moment to now. */

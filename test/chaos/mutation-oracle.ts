@@ -1,5 +1,6 @@
 import { MARK_ATTRIBUTE } from '../../shared/constants.ts';
-import type { KindName, LldapMembership, ResourceOf } from '../../shared/kube/resources.ts';
+import type { Joined, KindName, LldapMembership, ResourceOf } from '../../shared/kube/resources.ts';
+import { consent, mayKeep } from './consent-oracle.ts';
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import { ADMIN, type Identity } from './lldap-double.ts';
@@ -151,7 +152,7 @@ function asks(self: AnyResource, change: Fields, book: RuleBook, { uuid = '', or
 function mayJoin(self: LldapMembership, user: Identity, group: Identity, moment: Moment, book: RuleBook): boolean {
   if (declares(self) !== `${user.name} in ${lower(group.name)}` && !isRecordedAs(group, lower(self.spec.groupName), moment)) return false;
   if (lower(self.spec.userName) !== user.name) return false;
-  if (!isBuiltIn(group.name) && !isBuiltIn(self.spec.groupName)) return true;
+  if (!isBuiltIn(group.name) && !isBuiltIn(self.spec.groupName)) return consent(group, self.metadata.namespace, moment, book) === 'yes';
   const mark = readMark(user.mark, user.uuid);
   return isPrivileged(self.metadata.namespace, book) && mark?.instance === book.instance && isPrivileged(mark.namespace, book);
 }
@@ -162,17 +163,26 @@ function isRecordedAs(group: Identity, name: string, moment: Moment): boolean {
 
 function mayRemove(self: LldapMembership, user: Identity, group: Identity, moment: Moment, book: RuleBook, joinedIt: boolean): boolean {
   if (user.name === ADMIN && lower(group.name) === 'lldap_admin') return false;
-  if (isGoing(self) && self.spec.deletionPolicy === 'Retain') return false;
-  const joined = self.status?.joined;
-  const was = joined?.userUuid === user.uuid && joined.groupUuid === group.uuid;
-  // Whom a join reached that was meant for the account before is taken out, by whichever process, unless a person may have put him there.
+  if (isGoing(self) && self.spec.deletionPolicy === 'Retain' && mayKeep(self, group, moment, book)) return false;
+  if (!isPrivileged(self.metadata.namespace, book) && isBuiltIn(group.name)) return false;
+  if (isStray(self, user, group, book)) return true;
+  const isOfBoth = (record: Joined | undefined) => record?.userUuid === user.uuid && record.groupUuid === group.uuid;
+  const isNamed = declares(self) === `${user.name} in ${lower(group.name)}`;
+  const answer = consent(group, self.metadata.namespace, moment, book);
+  const hasJoined = joinedIt || isOfBoth(self.status?.joined) || isOfBoth(self.status?.joining);
+  if (!hasJoined && !(isGoing(self) && isNamed && answer === 'yes')) return false;
+  // Whoever is where the name says leaves by a deletion, or by the decision of the group's owner.
+  if (!isGoing(self) && isNamed && answer !== 'out') return false;
+  return !isClaimed(self, user, group, moment, book);
+}
+
+/** Whom a join reached that was meant for the account before is taken out, by whichever process, unless a person may have put him there. */
+function isStray({ spec, status }: LldapMembership, user: Identity, group: Identity, book: RuleBook): boolean {
   const mark = readMark(user.mark, user.uuid);
   const isOwned = mark?.instance === book.instance && isPrivileged(mark.namespace, book);
-  const record = self.status?.joining ?? (mark && joined);
-  if (!isPrivileged(self.metadata.namespace, book) && isBuiltIn(group.name)) return false;
-  if (record?.groupUuid === group.uuid && isBuiltIn(group.name) && !was && !isOwned && lower(self.spec.userName) === user.name) return true;
-  if (!was && !joinedIt && !(isGoing(self) && declares(self) === `${user.name} in ${lower(group.name)}`)) return false;
-  return !isClaimed(self, user, group, moment, book);
+  const record = status?.joining ?? (mark && status?.joined);
+  const isMeant = status?.joined?.userUuid === user.uuid && status.joined.groupUuid === group.uuid;
+  return record?.groupUuid === group.uuid && isBuiltIn(group.name) && !isMeant && !isOwned && lower(spec.userName) === user.name;
 }
 
 /** Whether another membership that may, and is not going, declares the pair by the names of now. */
@@ -183,7 +193,7 @@ function isClaimed(self: AnyResource | undefined, user: Identity, group: Identit
       r.metadata.uid !== self?.metadata.uid &&
       !isGoing(r) &&
       declares(r) === `${user.name} in ${lower(group.name)}` &&
-      (!isBuiltIn(group.name) || isPrivileged(r.metadata.namespace, book)),
+      consent(group, r.metadata.namespace, moment, book) === 'yes',
   );
 }
 

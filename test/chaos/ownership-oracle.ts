@@ -70,27 +70,28 @@ export const recordedUuid = (r: AnyResource) => (r.kind === 'LldapUser' || r.kin
 /** Another's finalizer holds it, and not ours. */
 export const isLetGo = ({ metadata }: AnyResource) => metadata.deletionTimestamp !== undefined && !metadata.finalizers?.includes(FINALIZER);
 
-/** Whose an object is, as one resource sees it: its own, another's, another installation's or nobody's. */
+/** Whose an object is, as one resource sees it or none: its own, another's, another installation's or nobody's. */
 export function ownership(
   object: Identity,
-  self: AnyResource,
+  self: AnyResource | undefined,
   moment: Moment,
   book: RuleBook,
 ): 'self' | 'foreign' | 'nobody' | AnyResource {
+  const isSelf = (ref: string) => self !== undefined && ref === refOf(self);
   const mark = readMark(object.mark, object.uuid);
   if (mark && mark.instance !== book.instance) return 'foreign';
-  const named = mark && (mark.ref === refOf(self) ? self : moment.resources.get(`${object.kind} ${mark.ref}`));
+  const named = mark && (isSelf(mark.ref) ? self : moment.resources.get(`${object.kind} ${mark.ref}`));
   const isMeant = (r: AnyResource) => mark?.uid === r.metadata.uid || declares(r) === lower(object.name) || recordedUuid(r) === object.uuid;
   if (named && (named === self || !isLetGo(named)) && isMeant(named)) return named === self ? 'self' : named;
   const recording = [...moment.resources.values()]
     .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid && !isLetGo(r))
-    .filter((r) => declares(r) === lower(object.name) || refOf(r) === refOf(self))
+    .filter((r) => declares(r) === lower(object.name) || isSelf(refOf(r)))
     .sort(
       (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
     );
   const [owner] = recording;
   if (!owner) return 'nobody';
-  return refOf(owner) === refOf(self) ? 'self' : owner;
+  return isSelf(refOf(owner)) ? 'self' : owner;
 }
 
 /** Whether a resource may write to an object that is there. */

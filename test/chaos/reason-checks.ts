@@ -1,6 +1,6 @@
 import type { LldapAttributeSchema, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
 import { fold } from '../local/lldap/definitions.ts';
-import { holds } from './final-checks.ts';
+import { answerTo, holds } from './final-checks.ts';
 import type { AnyResource } from './kube-double.ts';
 import { ADMIN, type Identity } from './lldap-double.ts';
 import {
@@ -120,20 +120,24 @@ function attributeReason(world: World, resource: LldapUser | LldapGroup, target:
 function membershipReason(world: World, resource: LldapMembership, reason: string): boolean {
   const { userName, groupName } = resource.spec;
   const user = world.history.current.objects.find((o) => o.kind === 'LldapUser' && o.name === lower(userName));
+  const group = world.history.current.objects.find((o) => o.kind === 'LldapGroup' && lower(o.name) === lower(groupName));
+  const answer = answerTo(world, resource);
   switch (reason) {
     case 'Forbidden':
-      return isBuiltIn(groupName) && !isPrivileged(resource.metadata.namespace, world.book);
+      return answer === 'no' || answer === 'out' || (isBuiltIn(groupName) && !isPrivileged(resource.metadata.namespace, world.book));
+    case 'NotOurs':
+      return answer === 'nobody' || answer === 'foreign';
     case 'UserNotPrivileged': {
       const mark = user && readMark(user.mark, user.uuid);
       return isBuiltIn(groupName) && !(mark?.instance === world.book.instance && isPrivileged(mark.namespace, world.book));
     }
     case 'DependencyNotReady': {
       const declaringUser = world.kube.all('LldapUser').filter((u) => declares(u) === lower(userName));
-      const group = world.history.current.objects.find((o) => o.kind === 'LldapGroup' && lower(o.name) === lower(groupName));
       const declaringGroup = world.kube
         .all('LldapGroup')
         .filter((g) => declares(g) === lower(groupName) && (!isBuiltIn(groupName) || isVirtual(g, world.book)));
       return (
+        answer === 'handed over' ||
         isAwaited(declaringUser, user !== undefined, (u) => isOf(u, user)) ||
         isAwaited(declaringGroup, group !== undefined, (g) => isVirtual(g, world.book) || isOf(g, group))
       );

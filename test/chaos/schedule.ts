@@ -77,6 +77,8 @@ type Asking =
   | { do: 'request'; kind: KindName; at: Place; token: string }
   /** Another controller. */
   | { do: 'touch'; kind: KindName; at: Place; what: 'annotation' | 'condition' | 'finalizer' }
+  /** The label `team` of a namespace, which no event tells of. */
+  | { do: 'label'; namespace: string; team: string | null }
   | { do: 'secret'; at: Place; data: Record<string, string> | null; labelled: boolean }
   | { do: 'backup'; of: 'kube' | 'lldap' }
   /** `bare`: resources get new uids and have no status. */

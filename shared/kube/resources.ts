@@ -36,6 +36,8 @@ export interface Retry {
 }
 
 export interface CommonSpec {
+  /** `Observe` writes nothing to lldap. */
+  managementPolicy?: 'Manage' | 'Observe';
   deletionPolicy?: 'Delete' | 'Retain';
   suspend?: boolean;
 }

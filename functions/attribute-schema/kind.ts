@@ -37,6 +37,7 @@ export const attributeSchemaKind: Kind<'LldapAttributeSchema', undefined, Observ
     draft.created = true;
   },
   describe: (step) => (step.do === 'create' ? 'defined the attribute' : 'deleted the attribute'),
+  preview: async (step) => (step.do === 'create' ? 'define the attribute' : undefined),
   async findDependents(context, { becameReady, gone }) {
     // A resource that declares the same attribute may have found this definition still there, or another one in its way.
     if (gone) return (await schemasClaiming(context)).map(targetOf);

@@ -1,15 +1,16 @@
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
+import { creating } from '../../shared/engine/rollback.ts';
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
 import { enqueueDependents, membershipsAwaiting, membershipsNaming, resourcesClaiming, targetOf } from '../../shared/lookup/dependents.ts';
 import { findOwner, recordedGroup } from '../../shared/lookup/owner.ts';
-import { type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
+import { changedFields, type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { dependsOnLabels, isConsentOutdated, ownsByRecord } from '../../shared/rules/consent.ts';
 import { markOf, ownerText } from '../../shared/rules/owner-mark.ts';
 import { markFor } from '../../shared/rules/ownership.ts';
-import { hasFinalizer, isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { hasFinalizer, isDeleting, isObserved, isReady } from '../../shared/rules/predicates.ts';
 import { declaredName, isVirtual } from '../../shared/rules/resource-names.ts';
 import { builtIn, type Observed, plan, planDeletion, type Step } from './plan.ts';
 
@@ -24,10 +25,18 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   refuse: (resource) =>
     isBuiltInGroup(resource.spec.displayName) && !isDeleting(resource) ? builtIn(resource.spec.displayName) : undefined,
   isUnchanged: async () => true,
+  withoutDependencies: new Map(),
   hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
   findDependencies: findDefinitions,
   async observe(context, definitions, searchAll) {
     const recorded = await recordedGroup(context.io, context.draft);
+    const { resource } = context;
+    // An earlier reconcile compared, or was refused: a group of that name may well be there.
+    const isExpected = !hasFinalizer(resource) && resource.status?.observedGeneration !== undefined;
+    if (!searchAll && (isObserved(resource) || isExpected)) {
+      const named = recorded ?? (await context.io.lookup.groupNamed(resource.spec.displayName, undefined));
+      return { definitions, ...(await withOwner(context, named)) };
+    }
     // Without our finalizer, no earlier reconcile can have created a group, and the list is costly.
     if (!searchAll && (recorded || !hasFinalizer(context.resource))) return { definitions, ...(await withOwner(context, recorded)) };
     const { own, nameHolder } = await searchGroups(context);
@@ -39,12 +48,19 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   },
   plan,
   async observeDeletion(context, onlyCreated) {
-    const group = (await recordedGroup(context.io, context.draft)) ?? (onlyCreated ? undefined : (await searchGroups(context)).own);
-    return { definitions: new Map(), ...(await withOwner(context, group)) };
+    const recorded = await recordedGroup(context.io, context.draft);
+    // Without lldap's answer to a creation, the mark alone tells.
+    if (recorded || (onlyCreated && context.draft.groupId !== undefined))
+      return { definitions: new Map(), ...(await withOwner(context, recorded)) };
+    const { marked, own } = await searchGroups(context);
+    return { definitions: new Map(), ...(await withOwner(context, onlyCreated ? marked : own)) };
   },
   planDeletion,
   apply,
   describe: (step) => DESCRIPTIONS[step.do],
+  async preview(step) {
+    return step.do === 'update' ? `change ${changedFields(step.change)}` : 'create the group';
+  },
   async findDependents({ io, resource, draft, formerName }, { becameReady, gone }) {
     const name = declaredName(resource);
     // The status may hold a name that the resource declared without success; lldap's name is known only after a rename or a deletion.
@@ -58,8 +74,8 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
       dependents.push(...(await membershipsNaming(io, { groupKey: name }, isReady)));
     for (const freed of gone ? [name, ...formerNames] : formerNames)
       dependents.push(...(await membershipsNaming(io, { groupKey: freed }, () => true)), ...(await resourcesClaiming(io, resource, freed)));
-    // Deleted by a reconcile that died before it could enqueue anybody, under a name that is lost.
-    if (gone && draft.uuid !== undefined && formerName === undefined)
+    // Those that joined it under a name that it lost before they could be found by it.
+    if (gone && draft.uuid !== undefined)
       dependents.push(...(await io.lookup.select('LldapMembership', { 'status.joined.groupUuid': draft.uuid })).map(targetOf));
     return dependents;
   },
@@ -95,11 +111,14 @@ const DESCRIPTIONS: Record<Step['do'], string> = {
 };
 
 /** By mark, then by name, in one list that concurrent callers share: lldap has no query by name. */
-async function searchGroups({ io, resource }: GroupContext): Promise<{ [Found in 'own' | 'nameHolder']: LldapGroupAccount | undefined }> {
+async function searchGroups({
+  io,
+  resource,
+}: GroupContext): Promise<{ [Found in 'marked' | 'own' | 'nameHolder']: LldapGroupAccount | undefined }> {
   const groups = await io.lookup.groups();
   const marked = groups.find((group) => markOf(group)?.uid === resource.metadata.uid);
   const nameHolder = groups.find((group) => hasGroupName(group, resource.spec.displayName));
-  return { own: marked ?? nameHolder, nameHolder };
+  return { marked, own: marked ?? nameHolder, nameHolder };
 }
 
 async function withOwner(
@@ -116,9 +135,9 @@ async function apply(step: Step, context: GroupContext): Promise<void> {
   switch (step.do) {
     case 'create': {
       const { insertAttributes = [] } = diffAttributes(resource.spec.attributes, [], new Map(), markFor(resource, 'created', policy));
-      const group = await io.lldap.createGroup({ displayName: resource.spec.displayName, attributes: insertAttributes });
+      const { displayName } = resource.spec;
+      const group = await creating(context, () => io.lldap.createGroup({ displayName, attributes: insertAttributes }));
       Object.assign(draft, { groupId: group.id, uuid: group.uuid, origin: 'created' });
-      context.created = true;
       return;
     }
     case 'update':

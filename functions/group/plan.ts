@@ -7,6 +7,7 @@ import { isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { checkAttributes, type Definitions, diffAttributes } from '../../shared/rules/attributes.ts';
 import { Failure, invalid, taken } from '../../shared/rules/failure.ts';
 import { authorize, markFor, type Owner } from '../../shared/rules/ownership.ts';
+import { isObserved } from '../../shared/rules/predicates.ts';
 
 /** What was read for one group. */
 export interface Observed {
@@ -25,23 +26,24 @@ export type Step =
   | { do: 'delete'; id: number; name: string };
 
 /**
- * 1. Values must fit their definitions before anything is written.
- * 2. A missing group is created, with its mark.
- * 3. An existing group is changed only where {@link authorize} allows it and only where it differs. A new displayName
+ * 1. An existing group is changed only where {@link authorize} allows it and only where it differs. A new displayName
  *    renames it.
- * 4. A built-in group is never renamed.
+ * 2. A built-in group is never renamed.
+ * 3. Values must fit their definitions before anything is written.
+ * 4. A missing group is created, with its mark.
  */
 export function plan({ resource, policy }: PlanInput<'LldapGroup'>, observed: Observed): Plan<Step, StatusOf<'LldapGroup'>> {
   const { group, owner, definitions } = observed;
   const invalidValue = checkAttributes(resource.spec.attributes, definitions);
-  if (invalidValue) return { rejected: invalidValue };
-  if (!group || !owner) return { steps: [{ do: 'create' }] };
+  if (!group || !owner) return invalidValue ? { rejected: invalidValue } : { steps: [{ do: 'create' }] };
 
   const access = authorize(owner, `group ${group.displayName}`, resource.metadata.namespace, resource.kind, policy);
   if (access instanceof Failure) return { rejected: access };
-  const rejected = isBuiltInGroup(group.displayName) ? builtIn(group.displayName, resource) : nameTaken(resource, observed);
+  const rejected = isBuiltInGroup(group.displayName)
+    ? builtIn(group.displayName, resource)
+    : (nameTaken(resource, observed) ?? invalidValue);
   if (rejected) return { rejected };
-  const mark = access.marked ? undefined : markFor(resource, access.origin, policy, group.uuid);
+  const mark = access.marked || isObserved(resource) ? undefined : markFor(resource, access.origin, policy, group.uuid);
   const change = differences(resource, group, definitions, mark);
   return {
     statusPatch: { groupId: group.id, uuid: group.uuid, origin: access.origin },

@@ -1,5 +1,6 @@
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
+import { creating } from '../../shared/engine/rollback.ts';
 import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
@@ -9,7 +10,7 @@ import { notReady } from '../../shared/rules/failure.ts';
 import { isMembershipStale } from '../../shared/rules/membership-state.ts';
 import { markOf } from '../../shared/rules/owner-mark.ts';
 import { isPrivileged, type Policy } from '../../shared/rules/policy.ts';
-import { claimsName, isDeleting, isReady } from '../../shared/rules/predicates.ts';
+import { claimsName, isDeleting, isObserved, isReady } from '../../shared/rules/predicates.ts';
 import { REASONS } from '../../shared/rules/reasons.ts';
 import { declaredName, membershipKeys, refOf, virtualGroupName } from '../../shared/rules/resource-names.ts';
 import { type Judgement, judge } from './consent.ts';
@@ -49,8 +50,8 @@ interface Judged {
 interface Dependencies {
   user: Dependency<LldapUser, LldapAccount>;
   group: Dependency<LldapGroup, LldapGroupAccount>;
-  /** Whether a resource of another namespace owns the group. */
-  isOthersGroup: boolean;
+  /** The group, if a resource of another namespace owns it. */
+  othersGroup: LldapGroupAccount | undefined;
 }
 
 /** Memberships: one user in one group. They only add members; others' members stay. */
@@ -85,7 +86,7 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
       what: `the group ${groupName}`,
       missing: noGroup(groupName),
     });
-    const isOthersGroup = await requireConsent(context, group, recorded);
+    const othersGroup = await requireConsent(context, group, recorded);
     const account = await io.lldap.user(userKey);
     const user = await findDependency(context, {
       kind: 'LldapUser',
@@ -98,9 +99,9 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     // Report both at once, not one after the other.
     const missing = [user, group].flatMap((found) => found.missing ?? []);
     if (missing.length > 0) throw notReady('DependencyNotReady', missing.join(' '));
-    return { user, group, isOthersGroup };
+    return { user, group, othersGroup };
   },
-  async observe(context, { user, group: { object: group, resource }, isOthersGroup }) {
+  async observe(context, { user, group: { object: group, resource }, othersGroup }) {
     const { io } = context;
     const { groupName } = context.resource.spec;
     const account = user.object;
@@ -113,19 +114,20 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const vanished = [
       ...(user.resource && !account ? [user.resource] : []),
       ...(resource && !group && !isBuiltInGroup(groupName) ? [resource] : []),
-    ];
+    ].filter(() => !isObserved(context.resource));
     await enqueueDependents(io, async () => vanished.map(targetOf));
     return {
       account,
       group,
       declared,
       vanished,
-      isOthersGroup,
+      ...(othersGroup && { othersGroup }),
       ...(account && (await findFormerGroup(context, account, group))),
     };
   },
   plan,
   async observeDeletion(context, onlyCreated) {
+    if (onlyCreated) await undoJoin(context);
     const account = await context.io.lldap.user(membershipKeys(context.resource).userKey);
     if (!account) return {};
     const recorded = await findFormerGroup(context, account, undefined);
@@ -140,12 +142,12 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
   async mayRetain({ io, resource, draft, policy }) {
     const { groupKey } = membershipKeys(resource);
     const owners = draft.joined ? io.lookup.recording('LldapGroup', draft.joined.groupUuid) : io.lookup.claiming('LldapGroup', groupKey);
-    return mayRetain(resource, (await owners).filter(claimsName), policy);
+    return mayRetain(resource, await owners, policy);
   },
   planDeletion,
   async apply(step, context) {
     const { io, resource, draft, policy } = context;
-    if (step.do === 'join') return join(step, context);
+    if (step.do !== 'leave') return join(step, context);
     await io.lldap.removeUserFromGroup(step.user.id, step.group.id);
     delete draft.joined;
     // A membership that was created meanwhile may have found the user still in the group.
@@ -153,25 +155,34 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     await enqueueDependents(io, async () => (await membershipsClaiming(io, resource, pair, policy)).map(targetOf));
   },
   describe: (step) => DESCRIPTIONS[step.do],
+  preview: async (step) => PREVIEWS[step.do],
   findDependents: async () => [],
 };
 
-const DESCRIPTIONS: Record<Step['do'], string> = { join: 'added the user to the group', leave: 'removed the user from the group' };
+const DESCRIPTIONS: Record<Step['do'], string> = {
+  join: 'added the user to the group',
+  record: 'recorded that the user is in the group',
+  leave: 'removed the user from the group',
+};
+const PREVIEWS: Record<Step['do'], string | undefined> = {
+  join: 'add the user to the group',
+  record: undefined,
+  leave: 'remove the user from the group that it joined before',
+};
 
 /**
  * Joins a group. lldap has no preconditions and a join names the user by id, so by then a tenant may have created that
  * user again, and would become an administrator. A join of a built-in group is therefore written ahead and checked
  * afterwards: an account that it must not have reached is removed again, here or in the next reconcile. A join of another
- * namespace's group is written ahead, too: its owner may no longer admit it when a process that died is made up for.
+ * namespace's group is written ahead, too: its owner may decide otherwise meanwhile, and then finds the membership by it.
  */
-async function join({ user, group, joined, isOthersGroup }: JoinStep, context: MembershipContext): Promise<void> {
+async function join({ do: what, user, group, joined, othersGroup }: JoinStep, context: MembershipContext): Promise<void> {
   const { io, draft, policy } = context;
   const isGuarded = isBuiltInGroup(group.displayName);
-  if (isGuarded || isOthersGroup) {
-    draft.joining = joined;
-    await context.writeAhead();
-  }
-  await io.lldap.addUserToGroup(user.id, group.id);
+  draft.joining = joined;
+  if (isGuarded || othersGroup) await context.writeAhead();
+  if (othersGroup) await confirmConsent(context, othersGroup);
+  if (what === 'join') await creating(context, () => io.lldap.addUserToGroup(user.id, group.id));
   const account = isGuarded ? await io.lldap.user(user.id) : undefined;
   if (account && !(account.uuid === user.uuid && isOwnedByPrivileged(account, policy))) {
     await io.lldap.removeUserFromGroup(user.id, group.id);
@@ -180,7 +191,6 @@ async function join({ user, group, joined, isOthersGroup }: JoinStep, context: M
   }
   draft.joined = joined;
   delete draft.joining;
-  context.created = true;
 }
 
 async function recover(context: MembershipContext): Promise<void> {
@@ -214,6 +224,14 @@ async function leaveRevoked(context: MembershipContext): Promise<Judged | undefi
   return { group, admission };
 }
 
+/** A group's owner that has decided otherwise may have looked for its memberships before this one's status told of the join. */
+async function confirmConsent(context: MembershipContext, group: LldapGroupAccount): Promise<void> {
+  const admission = await judge(context, group);
+  if (admission.admitted) return;
+  delete context.draft.joining;
+  throw admission.failure;
+}
+
 /**
  * Removes an account that a join of a built-in group reached although it was meant for another one, unless a privileged
  * namespace owns the account. `joining` stays in the status until a join is confirmed: the request of a process that
@@ -235,20 +253,18 @@ async function undoJoin(context: MembershipContext): Promise<void> {
 }
 
 /**
- * @returns whether another namespace's resource owns the group. It may change its mind before the status is written, which
- *   the memberships that it then looks for do not have yet.
+ * @returns the group, if a resource of another namespace owns it
  * @throws Failure if the group's owner does not admit the membership
  */
 async function requireConsent(
   context: MembershipContext,
   { object, resource }: Dependencies['group'],
   recorded: Judged | undefined,
-): Promise<boolean> {
-  if (!object || isBuiltInGroup(context.resource.spec.groupName)) return false;
+): Promise<LldapGroupAccount | undefined> {
+  if (!object || isBuiltInGroup(context.resource.spec.groupName)) return undefined;
   const admission = recorded?.group === object ? recorded.admission : await judge(context, object, { known: resource });
   if (!admission.admitted) throw admission.failure;
-  if (admission.isOthers) context.recheck = async () => (await judge(context, object)).admitted;
-  return admission.isOthers;
+  return admission.isOthers ? object : undefined;
 }
 
 /** The groups that declare the membership's group name. Only its virtual group declares a built-in group's name. */
@@ -371,7 +387,8 @@ async function membershipsClaiming(
   pair: { userId: string; groupName: string },
   policy: Policy,
 ): Promise<LldapMembership[]> {
-  const recorded = await io.lookup.select('LldapMembership', { 'status.userKey': pair.userId });
+  // In this order: one whose first status is written meanwhile is in both.
   const unrecorded = (await io.lookup.unreadyMemberships()).filter((m) => m.status?.userKey === undefined);
+  const recorded = await io.lookup.select('LldapMembership', { 'status.userKey': pair.userId });
   return [...recorded, ...unrecorded].filter((m) => isClaiming(m, self, pair, policy));
 }

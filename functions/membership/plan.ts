@@ -1,12 +1,12 @@
 import type { StatusOf } from '../../shared/engine/context.ts';
 import type { Plan, PlanInput } from '../../shared/engine/kind.ts';
 import type { AttributeTarget, Joined, LldapGroup, LldapMembership, LldapUser } from '../../shared/kube/resources.ts';
-import type { LldapAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
+import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { foldGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { type Failure, invalid, notReady } from '../../shared/rules/failure.ts';
 import { markOf } from '../../shared/rules/owner-mark.ts';
 import { isPrivileged, type Policy } from '../../shared/rules/policy.ts';
-import { isDeleting } from '../../shared/rules/predicates.ts';
+import { isDeleting, isObserved } from '../../shared/rules/predicates.ts';
 import { membershipKeys, refOf } from '../../shared/rules/resource-names.ts';
 
 /** What was read for one membership. */
@@ -22,15 +22,16 @@ export interface Observed {
   declared?: AttributeTarget[];
   /** Ready resources whose objects are missing in lldap; they were enqueued to create them again. */
   vanished?: readonly (LldapUser | LldapGroup)[];
-  /** Whether a resource of another namespace owns the group. */
-  isOthersGroup?: boolean;
+  /** The group, if a resource of another namespace owns it. */
+  othersGroup?: LldapGroupAccount;
 }
 
 interface Pair {
   user: { id: string; uuid: string };
   group: LldapGroupRef;
 }
-export type JoinStep = { do: 'join'; joined: Joined; isOthersGroup?: boolean } & Pair;
+/** `record`: the user is in the group already. */
+export type JoinStep = { do: 'join' | 'record'; joined: Joined; othersGroup?: LldapGroupAccount } & Pair;
 export type Step = ({ do: 'leave' } & Pair) | JoinStep;
 
 /** Neither name can be edited, so the remedy is another membership. */
@@ -74,8 +75,11 @@ function forbidden(groupName: string, namespace: string, policy: Policy): Failur
  *    user, or removes a mark, would become an administrator.
  * 4. The group's name in lldap counts as well: somebody may have renamed it to a built-in name.
  */
-export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observed: Observed): Plan<Step, StatusOf<'LldapMembership'>> {
-  const { account, group, formerGroup, isFormerGroupClaimed, declared = [], isOthersGroup = false } = observed;
+export function plan(
+  { resource, draft, policy }: PlanInput<'LldapMembership'>,
+  observed: Observed,
+): Plan<Step, StatusOf<'LldapMembership'>> {
+  const { account, group, formerGroup, isFormerGroupClaimed, declared = [], othersGroup } = observed;
   const { userName, groupName } = resource.spec;
   if (!account) return { rejected: noLonger(observed) ?? notReady('DependencyNotReady', noUser(userName)) };
   if (!group) return { rejected: noLonger(observed) ?? notReady('DependencyNotReady', noGroup(groupName)) };
@@ -87,8 +91,11 @@ export function plan({ resource, policy }: PlanInput<'LldapMembership'>, observe
   const leaves = formerGroup && !isFormerGroupClaimed && mayLeave(account, formerGroup, resource, policy);
   const steps: Step[] = leaves ? [{ do: 'leave', user: account, group: formerGroup }] : [];
   const joined: Joined = { userUuid: account.uuid, groupId: group.id, groupUuid: group.uuid, declared };
-  if (!isMember(account, group)) steps.push({ do: 'join', user: account, group, joined, ...(isOthersGroup && { isOthersGroup }) });
-  return { statusPatch: isMember(account, group) ? { joined } : {}, steps };
+  const isIn = isMember(account, group);
+  const isRecorded = draft.joined?.userUuid === account.uuid && draft.joined.groupUuid === group.uuid;
+  if (isIn && (!othersGroup || isRecorded)) return { statusPatch: { joined }, steps };
+  steps.push({ do: isIn ? 'record' : 'join', user: account, group, joined, ...(othersGroup && { othersGroup }) });
+  return { statusPatch: {}, steps };
 }
 
 /** Whether an account's mark names a privileged namespace of this installation. */
@@ -132,7 +139,7 @@ export function isMember(account: LldapAccount, group: LldapGroupRef): boolean {
   return account.groups.some((g) => g.id === group.id && g.uuid === group.uuid);
 }
 
-/** Whether another membership declares a pair, by the current names of both in lldap, and may do so. */
+/** Whether another membership declares a pair, by the current names of both in lldap, and may do so. One under Observe keeps nobody in a group. */
 export function isClaiming(
   other: LldapMembership,
   self: LldapMembership,
@@ -143,6 +150,7 @@ export function isClaiming(
   return (
     other.metadata.uid !== self.metadata.uid &&
     !isDeleting(other) &&
+    !isObserved(other) &&
     userKey === pair.userId &&
     groupKey === foldGroupName(pair.groupName) &&
     refuse(other, policy) === undefined

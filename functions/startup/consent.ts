@@ -25,7 +25,7 @@ export function createConsentCheck(
   const byUuid = Map.groupBy(owning, (g) => g.status?.uuid ?? '');
   const byName = Map.groupBy(owning.filter(isReady), declaredName);
   return (membership) => {
-    const { joined } = membership.status ?? {};
+    const joined = membership.status?.joined ?? membership.status?.joining;
     const owners = (joined ? byUuid.get(joined.groupUuid) : byName.get(membershipKeys(membership).groupKey)) ?? [];
     const [owner] = owners;
     const { namespace } = membership.metadata;

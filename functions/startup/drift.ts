@@ -1,13 +1,13 @@
 import type { Plan } from '../../shared/engine/kind.ts';
 import type { KindName, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import { AnswerTooLarge, type AttributeDefinition, type LldapAccount, type LldapGroupAccount } from '../../shared/lldap/api.ts';
-import { foldId } from '../../shared/lldap/names.ts';
+import { foldGroupName, foldId } from '../../shared/lldap/names.ts';
 import type { Io } from '../../shared/lookup/io.ts';
 import { attribute, type Mark, markOf } from '../../shared/rules/owner-mark.ts';
 import type { Owner } from '../../shared/rules/ownership.ts';
 import { isPasswordManaged } from '../../shared/rules/password.ts';
 import type { Policy } from '../../shared/rules/policy.ts';
-import { isSteady } from '../../shared/rules/predicates.ts';
+import { isObserved, isSteady } from '../../shared/rules/predicates.ts';
 import { declaredName, isVirtual, membershipKeys } from '../../shared/rules/resource-names.ts';
 import * as schemas from '../attribute-schema/plan.ts';
 import * as groups from '../group/plan.ts';
@@ -26,26 +26,30 @@ export async function findDrifted(io: Io, policy: Policy, inventory: Inventory):
   };
   const ids = new Set([...steady.users.map(declaredName), ...steady.memberships.map((m) => membershipKeys(m).userKey)]);
   const accounts = new Map((await io.lldap.usersById([...ids])).map((account) => [foldId(account.id), account]));
-  const existing = new Map((await readGroups(io, steady.groups)).map((g) => [g.uuid, g]));
+  const existing = await readGroups(io, steady.groups);
+  const groupsByUuid = new Map(existing.map((g) => [g.uuid, g]));
+  const groupsByName = new Map(existing.map((g) => [foldGroupName(g.displayName), g]));
   const schema = await io.lldap.schema();
   const definitions = { User: byName(schema.User), Group: byName(schema.Group) };
 
   const userDrifted = (resource: LldapUser): boolean => {
     const account = accounts.get(declaredName(resource));
-    if (!account) return true;
+    if (!account || isOthers(resource, account)) return true;
     const observed = { account, owner: ownerByMark(resource, markOf(account)), definitions: definitions.User };
     return differs(users.plan(inputOf(resource, policy), observed)) || passwordDrifted(resource, account);
   };
   const groupDrifted = (resource: LldapGroup): boolean => {
-    const group = existing.get(resource.status?.uuid ?? '');
-    if (!group || group.id !== resource.status?.groupId) return true;
+    const group = isObserved(resource) ? groupsByName.get(declaredName(resource)) : groupsByUuid.get(resource.status?.uuid ?? '');
+    if (!group || (!isObserved(resource) && group.id !== resource.status?.groupId) || isOthers(resource, group)) return true;
     return differs(
       groups.plan(inputOf(resource, policy), { group, owner: ownerByMark(resource, markOf(group)), definitions: definitions.Group }),
     );
   };
   const memberDrifted = (resource: LldapMembership): boolean => {
+    const { userKey, groupKey } = membershipKeys(resource);
     const joined = resource.status?.joined;
-    const account = accounts.get(membershipKeys(resource).userKey);
+    const account = accounts.get(userKey);
+    if (isObserved(resource)) return !account?.groups.some((g) => foldGroupName(g.displayName) === groupKey);
     return account?.uuid !== joined?.userUuid || !account?.groups.some((g) => g.id === joined?.groupId && g.uuid === joined?.groupUuid);
   };
   const schemaDrifted = (resource: ResourceOf['LldapAttributeSchema']): boolean => {
@@ -89,13 +93,21 @@ function differs(plan: Plan<unknown>): boolean {
 }
 
 /** Whether somebody else set the password, by lldap's date: this costs no password operation. */
-function passwordDrifted({ spec, status }: LldapUser, account: LldapAccount): boolean {
-  return isPasswordManaged(spec) && attribute(account, 'password_modified_date') !== status?.passwordModifiedAt;
+function passwordDrifted(resource: LldapUser, account: LldapAccount): boolean {
+  const { spec, status } = resource;
+  const known = isObserved(resource) ? status?.passwordTried?.modifiedAt : status?.passwordModifiedAt;
+  return isPasswordManaged(spec) && attribute(account, 'password_modified_date') !== known;
 }
 
 /** Enough to find a difference: a missing or foreign mark is one itself, and the reconcile decides about it. */
 function ownerByMark(resource: ResourceOf[KindName], mark: Mark | undefined): Owner {
   return { who: 'self', origin: mark?.origin ?? 'created', marked: mark?.uid === resource.metadata.uid };
+}
+
+/** Under Observe, a foreign mark is the only difference that no plan contains. */
+function isOthers(resource: LldapUser | LldapGroup, object: LldapAccount | LldapGroupAccount): boolean {
+  const mark = markOf(object);
+  return isObserved(resource) && mark !== undefined && mark.uid !== resource.metadata.uid;
 }
 
 function byName(definitions: readonly AttributeDefinition[]): Map<string, AttributeDefinition> {

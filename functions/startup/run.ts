@@ -11,6 +11,7 @@ import type { Io } from '../../shared/lookup/io.ts';
 import { defineMarkAttributes } from '../../shared/lookup/mark-attribute.ts';
 import { Failure } from '../../shared/rules/failure.ts';
 import type { Policy } from '../../shared/rules/policy.ts';
+import { notReadyReason } from '../../shared/rules/predicates.ts';
 import type { Reason } from '../../shared/rules/reasons.ts';
 import { isVirtual } from '../../shared/rules/resource-names.ts';
 import type { Config } from '../../shared/service/config.ts';
@@ -36,6 +37,8 @@ export interface Summary {
   resources: number;
   /** Number of memberships that their group's owner does not admit. */
   forbidden: number;
+  /** Number of resources under Observe that differ from lldap. */
+  wouldChange: number;
   /** Whether a reconcile event was posted for every resource that was due. */
   asked: boolean;
   /** Number of reconcile events, by reason. */
@@ -74,6 +77,7 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     virtualGroupsWritten: 0,
     resources: 0,
     forbidden: 0,
+    wouldChange: 0,
     asked: false,
     posted: { lost: 0, stalled: 0, rotated: 0, drifted: 0, full: 0 },
   };
@@ -97,7 +101,9 @@ async function startup(io: Io, config: Config, modes: ReadonlySet<SweepMode>): P
     LldapAttributeSchema: await io.lookup.all('LldapAttributeSchema'),
   }));
   const inventory = listed ?? { LldapUser: [], LldapGroup: [], LldapMembership: [], LldapAttributeSchema: [] };
-  summary.resources = Object.values(inventory).reduce((sum, list) => sum + list.length, 0);
+  const resources: ResourceOf[KindName][] = Object.values(inventory).flat();
+  summary.resources = resources.length;
+  summary.wouldChange = resources.filter((r) => notReadyReason(r) === 'WouldChange').length;
   if (http) {
     await attempt("the rights of the operator's account in lldap", async () => {
       // Nothing shows later that the definitions were lost, so restore them only if every resource can be reconciled afterwards.

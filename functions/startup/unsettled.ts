@@ -6,6 +6,7 @@ import {
   currentRetry,
   hasFinalizer,
   isDeleting,
+  isObserved,
   isReady,
   notReadyReason,
   unhandledToken,
@@ -34,7 +35,11 @@ export function needsReconcile(resource: ResourceOf[KindName], now: number): boo
   if (unhandledToken(resource) !== undefined) return true;
   if (awaitsRetry(resource, now)) return false;
   if (isDeleting(resource)) return hasFinalizer(resource);
-  return resource.status?.observedGeneration !== resource.metadata.generation || !isReady(resource) || !hasFinalizer(resource);
+  return (
+    resource.status?.observedGeneration !== resource.metadata.generation ||
+    !isReady(resource) ||
+    !(hasFinalizer(resource) || isObserved(resource))
+  );
 }
 
 /** Whether the sweep reconciles it only because a person may have fixed what stalled it: no event was lost. */
@@ -89,14 +94,14 @@ export function findLost(
  * the same moment both succeed. The mark names the later one, and a reconcile corrects the other.
  */
 function sharing(resources: readonly (LldapUser | LldapGroup)[]): (resource: LldapUser | LldapGroup) => boolean {
-  const isOwner = (r: LldapUser | LldapGroup) => isReady(r) && r.status?.uuid !== undefined && !isDeleting(r);
+  const isOwner = (r: LldapUser | LldapGroup) => isReady(r) && r.status?.uuid !== undefined && !isDeleting(r) && !isObserved(r);
   const owners = Map.groupBy(resources.filter(isOwner), (r) => `${r.kind} ${r.status?.uuid}`);
   return (resource) =>
     isOwner(resource) && !resource.spec.suspend && (owners.get(`${resource.kind} ${resource.status?.uuid}`)?.length ?? 0) > 1;
 }
 
 function isSteadyMember(membership: LldapMembership): boolean {
-  return isReady(membership) && !membership.spec.suspend && !isDeleting(membership);
+  return isReady(membership) && !membership.spec.suspend && !isDeleting(membership) && !isObserved(membership);
 }
 
 function staleness(

@@ -3,6 +3,7 @@ import { PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
 import type { ConditionDraft } from '../../shared/engine/conditions.ts';
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
+import { creating } from '../../shared/engine/rollback.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
 import { foldId } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
@@ -10,7 +11,7 @@ import { enqueueDependents, membershipsAwaiting, membershipsNaming, resourcesCla
 import type { Io } from '../../shared/lookup/io.ts';
 import { findOwner } from '../../shared/lookup/owner.ts';
 import { once } from '../../shared/platform/concurrency.ts';
-import type { Definitions } from '../../shared/rules/attributes.ts';
+import { changedFields, type Definitions } from '../../shared/rules/attributes.ts';
 import { Failure, invalid } from '../../shared/rules/failure.ts';
 import { attribute, markOf, ownerText } from '../../shared/rules/owner-mark.ts';
 import { authorize, markFor } from '../../shared/rules/ownership.ts';
@@ -23,6 +24,7 @@ import {
   readPasswordKey,
   sameHash,
 } from '../../shared/rules/password.ts';
+import { isObserved } from '../../shared/rules/predicates.ts';
 import { REASONS } from '../../shared/rules/reasons.ts';
 import { declaredName } from '../../shared/rules/resource-names.ts';
 import { hasPassword, type PasswordStep } from './password-plan.ts';
@@ -46,6 +48,10 @@ function createKeyReader(io: Io): () => Promise<PasswordKey> {
 /** Users: an account in lldap, its attributes, and its password. */
 export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step> {
   const passwordKey = createKeyReader(io);
+  const withPassword = async (context: UserContext, account: LldapAccount | undefined): Promise<Pick<Observed, 'password'>> => {
+    const password = await observePassword(context, account, passwordKey);
+    return password ? { password } : {};
+  };
   return {
     name: 'LldapUser',
     refuse: ({ spec }, policy) =>
@@ -63,26 +69,30 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
       if (state instanceof Failure || uuid === undefined) return false;
       return sameHash(context.draft.passwordHash, passwordHash(await passwordKey(), uuid, state.password));
     },
+    withoutDependencies: new Map(),
     hasDependencies: ({ spec }) => (spec.attributes?.length ?? 0) > 0,
     findDependencies: findDefinitions,
     async observe(context, definitions, searchAll) {
       const found = await observeAccount(context);
+      if (isObserved(context.resource)) return { ...found, definitions, ...(await withPassword(context, found.account)) };
+      delete context.draft.passwordTried;
       await handOver(context, found);
       const emailHolder = searchAll ? await findEmailHolder(context) : undefined;
-      const password = await observePassword(context, found.account, passwordKey);
+      const password = await withPassword(context, found.account);
       context.conditions.PasswordSynced = UNCHECKED;
-      return { ...found, definitions, ...(emailHolder && { emailHolder }), ...(password && { password }) };
+      return { ...found, definitions, ...(emailHolder && { emailHolder }), ...password };
     },
     plan,
     async observeDeletion(context, onlyCreated) {
       const found = await observeAccount(context);
-      if (onlyCreated) return { definitions: new Map(), ...(found.account?.uuid === context.draft.uuid ? found : {}) };
+      if (onlyCreated) return { definitions: new Map(), ...(isOwnCreation(context, found.account) ? found : {}) };
       await handOver(context, found);
       return { definitions: new Map(), ...found };
     },
     planDeletion,
     apply,
     describe: (step) => DESCRIPTIONS[step.do],
+    preview,
     async findDependents({ io, resource, draft }, { becameReady, gone }) {
       const name = declaredName(resource);
       if (gone) return [...(await membershipsNaming(io, { userKey: name }, () => true)), ...(await resourcesClaiming(io, resource, name))];
@@ -113,6 +123,12 @@ async function observeAccount({ io, resource, policy }: UserContext): Promise<Pi
   return { account, owner: await findOwner(io.lookup, resource, object, policy.instance) };
 }
 
+/** Without lldap's answer, the mark alone tells. */
+function isOwnCreation({ draft, resource }: UserContext, account: LldapAccount | undefined): boolean {
+  if (!account || draft.uuid !== undefined) return account?.uuid === draft.uuid;
+  return markOf(account)?.uid === resource.metadata.uid;
+}
+
 async function findEmailHolder({ io, resource }: UserContext): Promise<Observed['emailHolder']> {
   const holder = await io.lldap.userByEmail(resource.spec.email);
   return holder && { id: holder.id, owner: ownerText('LldapUser', holder) };
@@ -141,9 +157,8 @@ async function apply(step: Step, context: UserContext): Promise<void> {
   const id = foldId(resource.spec.username);
   switch (step.do) {
     case 'create': {
-      const account = await io.lldap.createUser(creation(resource.spec, markFor(resource, 'created', policy)));
+      const account = await creating(context, () => io.lldap.createUser(creation(resource.spec, markFor(resource, 'created', policy))));
       Object.assign(draft, { uuid: account.uuid, origin: 'created' });
-      context.created = true;
       return;
     }
     case 'update':
@@ -156,6 +171,26 @@ async function apply(step: Step, context: UserContext): Promise<void> {
     case 'delete':
       return io.lldap.deleteUser(id);
   }
+}
+
+/** A password is tried once, and again only if the Secret, lldap's date or the installation's key has changed. */
+async function preview(step: Step, context: UserContext): Promise<string | undefined> {
+  if (step.do === 'create') return 'create the user';
+  if (step.do === 'delete') return undefined;
+  if (step.do === 'update') return `change ${changedFields(step.change)}`;
+  if (step.do === 'verifyOrSetPassword' && (await tryPassword(step, context))) return undefined;
+  context.conditions.PasswordSynced = { status: 'False', reason: 'WouldChange', message: REASONS.WouldChange };
+  return 'set the password';
+}
+
+async function tryPassword({ key, password, modifiedAt }: PasswordStep, { io, resource, draft }: UserContext): Promise<boolean> {
+  const id = foldId(resource.spec.username);
+  const hash = passwordHash(key, id, password);
+  const known = draft.passwordTried;
+  if (known?.hash === hash && known.modifiedAt === modifiedAt) return known.fits;
+  const fits = await io.passwords.verify(id, password);
+  draft.passwordTried = { hash, fits, ...(modifiedAt && { modifiedAt }) };
+  return fits;
 }
 
 async function setPassword(step: PasswordStep, context: UserContext): Promise<void> {

@@ -7,6 +7,7 @@ import { checkAttributes, type Definitions, diffAttributes } from '../../shared/
 import { Failure, taken } from '../../shared/rules/failure.ts';
 import { attribute } from '../../shared/rules/owner-mark.ts';
 import { authorize, markFor, type Owner, refusePrivilegedAccount } from '../../shared/rules/ownership.ts';
+import { isObserved } from '../../shared/rules/predicates.ts';
 import { type PasswordObserved, type PasswordStep, passwordCondition, planPassword } from './password-plan.ts';
 
 /** What was read for one user. */
@@ -23,29 +24,29 @@ export interface Observed {
 export type Step = { do: 'create' } | { do: 'update'; change: AccountChange } | PasswordStep | { do: 'delete' };
 
 /**
- * 1. Values must fit their definitions before anything is written.
- * 2. A missing account is created, with its mark.
- * 3. An existing account is changed only where {@link authorize} allows it and only where it differs.
- * 4. Only a privileged namespace may change a member of a built-in group.
+ * 1. An existing account is changed only where {@link authorize} allows it and only where it differs.
+ * 2. Values must fit their definitions before anything is written.
+ * 3. A missing account is created, with its mark.
+ * 4. Only a privileged namespace may change a member of a built-in group, or compare itself with one that is not its own.
  * 5. The password comes last, so that its failure prevents nothing else.
  */
 export function plan(input: PlanInput<'LldapUser'>, observed: Observed): Plan<Step, StatusOf<'LldapUser'>> {
   const { resource, policy } = input;
   const { account, owner } = observed;
+  const access = account && owner && authorize(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
+  if (access instanceof Failure) return { rejected: access };
   const unacceptable = checkAttributes(resource.spec.attributes, observed.definitions) ?? emailTaken(resource, observed);
-  if (unacceptable) return { rejected: unacceptable };
   const conditions = { PasswordSynced: passwordCondition(resource.spec.passwordPolicy, observed.password) };
   const rest = { ...planPassword(input, observed), conditions };
-  if (!account || !owner) return { ...rest, steps: [{ do: 'create' }, ...rest.steps] };
+  if (!account || !access) return unacceptable ? { rejected: unacceptable } : { ...rest, steps: [{ do: 'create' }, ...rest.steps] };
 
-  const access = authorize(owner, `user ${account.id}`, resource.metadata.namespace, resource.kind, policy);
-  if (access instanceof Failure) return { rejected: access };
-  const mark = access.marked ? undefined : markFor(resource, access.origin, policy, account.uuid);
+  const mark = access.marked || isObserved(resource) ? undefined : markFor(resource, access.origin, policy, account.uuid);
   const change = differences(resource, account, observed.definitions, mark);
   const update: Step[] = change ? [{ do: 'update', change }] : [];
   const steps = [...update, ...rest.steps];
-  const forbidden = steps.length > 0 && refusePrivilegedAccount(account, resource.metadata.namespace, policy);
-  if (forbidden) return { rejected: forbidden };
+  const forbidden = (steps.length > 0 || !access.marked) && refusePrivilegedAccount(account, resource.metadata.namespace, policy);
+  const rejected = forbidden || unacceptable;
+  if (rejected) return { rejected };
   return { ...rest, steps, statusPatch: { uuid: account.uuid, origin: access.origin } };
 }
 

@@ -32,10 +32,8 @@ export interface ReconcileContext<K extends KindName> {
    * @throws KubeError
    */
   writeAhead(): Promise<void>;
-  /** Whether this attempt created something in lldap, which is rolled back if the resource turns out to be gone. */
+  /** Whether this attempt created something in lldap, or may have. It is rolled back if the resource turns out to be gone. */
   created: boolean;
-  /** Whether what allowed this attempt to act still does. Asked after the status is written; otherwise the resource is reconciled again. */
-  recheck?: () => Promise<boolean>;
   /** The folded name that the object had in lldap before this reconcile renamed or deleted it. */
   formerName?: string;
 }

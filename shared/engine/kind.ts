@@ -47,6 +47,8 @@ export interface Kind<K extends KindName, Dependencies, Observed, Step> {
   recover?(context: ReconcileContext<K>): Promise<void>;
   /** Why the spec alone forbids this resource ever to act. */
   refuse(resource: ResourceOf[K], policy: Policy): Failure | undefined;
+  /** With these, a plan says whether the resource may act at all, before it looks at what the resource names. */
+  readonly withoutDependencies?: Dependencies;
   /** Whether a resource in steady state needs no look at lldap. */
   isUnchanged(context: ReconcileContext<K>): Promise<boolean>;
   /** Whether the resource names other resources. */
@@ -72,6 +74,8 @@ export interface Kind<K extends KindName, Dependencies, Observed, Step> {
   apply(step: Step, context: ReconcileContext<K>): Promise<void>;
   /** One step in words, without any value of the spec. */
   describe(step: Step): string;
+  /** What a step would do, by the names of fields, without any value; undefined if it turns out to change nothing. */
+  preview(step: Step, context: ReconcileContext<K>): Promise<string | undefined>;
   /** Resources that the change from `context.resource` to the draft concerns. */
   findDependents(context: ReconcileContext<K>, change: { becameReady: boolean; gone: boolean }): Promise<Target[]>;
 }

@@ -4,7 +4,7 @@ import { KubeError } from '../kube/errors.ts';
 import type { CommonStatus, KindName, ResourceOf, Retry } from '../kube/resources.ts';
 import { enqueueDependents, targetOf } from '../lookup/dependents.ts';
 import type { Failure } from '../rules/failure.ts';
-import { currentRetry, isDeleting, isReady, unhandledToken } from '../rules/predicates.ts';
+import { currentRetry, isDeleting, isObserved, isReady, unhandledToken } from '../rules/predicates.ts';
 import { REASONS } from '../rules/reasons.ts';
 import { buildStatus, type ConditionDraft, sameStatus } from './conditions.ts';
 import type { ReconcileContext } from './context.ts';
@@ -47,7 +47,7 @@ export async function recordOutcome<K extends KindName>(
   await emitReadyEvent(io, resource, ready, failure?.category === 'NotReady' ? retry : undefined);
   const isNowReady = ready.status === 'True';
   const becameReady = isNowReady && !isReady(resource);
-  if (isNowReady) await enqueueDependents(io, () => findDependents({ becameReady, gone: false }));
+  if (isNowReady && !isObserved(resource)) await enqueueDependents(io, () => findDependents({ becameReady, gone: false }));
   return { ready: isNowReady, reason: ready.reason, ...(retry && { retry }), ...(brokerProblem && { brokerProblem }) };
 }
 
@@ -57,6 +57,7 @@ export function readyCondition(resource: ResourceOf[KindName], outcome: Failure 
     const remedy = isDeleting(resource) ? 'The deletion waits until it is false.' : 'Set it to false to resume reconciliation.';
     return { status: 'False', reason: 'Suspended', message: `spec.suspend is true. ${remedy}` };
   }
+  if (outcome === undefined && isObserved(resource)) return { status: 'True', reason: 'Observed', message: REASONS.Observed };
   if (outcome === undefined) return { status: 'True', reason: 'Reconciled', message: REASONS.Reconciled };
   const { reason, message } = outcome;
   if (!isDeleting(resource)) return { status: 'False', reason, message };

@@ -7,9 +7,9 @@ import { askForDefinition } from '../lookup/attribute-definitions.ts';
 import { enqueueDependents } from '../lookup/dependents.ts';
 import type { Io } from '../lookup/io.ts';
 import { restoreMarkAttributes } from '../lookup/mark-attribute.ts';
-import { Failure, toFailure } from '../rules/failure.ts';
+import { Failure, invalid, toFailure } from '../rules/failure.ts';
 import type { Policy } from '../rules/policy.ts';
-import { hasFinalizer, isDeleting, isSteady, unhandledToken, waitsForRetry } from '../rules/predicates.ts';
+import { hasFinalizer, isDeleting, isObserved, isSteady, unhandledToken, waitsForRetry } from '../rules/predicates.ts';
 import { REASONS } from '../rules/reasons.ts';
 import { statusAhead } from './conditions.ts';
 import type { ReconcileContext, StatusOf } from './context.ts';
@@ -134,22 +134,19 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
     if (unrecovered) return { report: await record(run, context, unrecovered) };
     if (resource.spec.suspend) return { report: await record(run, context, 'suspended') };
     if (isDeleting(resource)) return { report: await finalize(run, context) };
-    if (!context.full && isSteady(resource) && (await isUnchanged(context))) return { report: run.report('unchanged') };
+    if (!context.full && isSteady(resource) && !isObserved(resource) && (await isUnchanged(context)))
+      return { report: run.report('unchanged') };
     const failure = await failureOf(async () => {
       throwIf(kind.refuse(resource, context.policy));
+      if (isObserved(resource)) return preview(context);
       await converge(context, await findDependencies(context));
     });
     const report = await record(run, context, failure);
-    const again = await isOvertaken(context, failure);
+    // A dependency that became Ready between our reading and our status write found nobody waiting for it.
+    const isWaiting = failure?.category === 'NotReady' && context.conditions.DependenciesReady?.status === 'False';
+    const again = isWaiting && (await failureOf(async () => void (await kind.findDependencies(context)))) === undefined;
     if (again) run.full = true;
     return { report, again };
-  }
-
-  /** Whether something changed between our reading and our status write, in which the one that changed it may have looked for this resource. */
-  async function isOvertaken(context: Context, failure: Failure | undefined): Promise<boolean> {
-    if (!failure) return (await context.recheck?.()) === false;
-    const isWaiting = failure.category === 'NotReady' && context.conditions.DependenciesReady?.status === 'False';
-    return isWaiting && (await failureOf(async () => void (await kind.findDependencies(context)))) === undefined;
   }
 
   async function record(run: Run, context: Context, outcome: Failure | 'suspended' | undefined): Promise<Report> {
@@ -226,6 +223,22 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
     }
   }
 
+  /** Compares, and writes nothing. A resource that may not act learns only that. */
+  async function preview(context: Context): Promise<void> {
+    const planWith = async (dependencies: Dependencies): Promise<Steps> => {
+      const plan = kind.plan(context, await kind.observe(context, dependencies, false));
+      if ('rejected' in plan) throw plan.rejected;
+      return plan;
+    };
+    if (kind.withoutDependencies && kind.hasDependencies(context.resource)) await planWith(kind.withoutDependencies);
+    const plan = await planWith(await findDependencies(context));
+    Object.assign(context.conditions, plan.conditions);
+    const changes: string[] = [];
+    for (const step of plan.steps) changes.push(...[await kind.preview(step, context)].filter((change) => change !== undefined));
+    if (changes.length > 0) throw invalid('WouldChange', `With managementPolicy: Manage, the operator would ${changes.join(', and ')}.`);
+    throwIf(plan.blockedBy);
+  }
+
   async function converge(context: Context, dependencies: Dependencies): Promise<void> {
     await observeAndApply(context, async (searchAll) => {
       const plan = kind.plan(context, await kind.observe(context, dependencies, searchAll));
@@ -244,9 +257,10 @@ export function createReconciler<K extends KindName, Dependencies, Observed, Ste
    * @param cause a rollback, if not the resource's deletion. Retain is about the resource's own object, not a duplicate.
    */
   async function remove(context: Context, cause: 'deletion' | 'gone' | 'duplicate'): Promise<void> {
-    const asksToRetain = context.resource.spec.deletionPolicy === 'Retain' && cause !== 'duplicate';
+    const { resource } = context;
+    const asksToRetain = (resource.spec.deletionPolicy === 'Retain' || isObserved(resource)) && cause !== 'duplicate';
     const isRetained = asksToRetain && (await kind.mayRetain?.(context)) !== false;
-    if (isRetained || kind.refuse(context.resource, context.policy)) return;
+    if (isRetained || kind.refuse(resource, context.policy)) return;
     await observeAndApply(context, async () => {
       const plan = kind.planDeletion(context, await kind.observeDeletion(context, cause !== 'deletion'));
       return 'rejected' in plan ? { steps: [] } : plan;

@@ -81,6 +81,8 @@ interface OwningStatus extends CommonStatus {
 export interface LldapUserStatus extends OwningStatus {
   passwordHash?: string;
   passwordModifiedAt?: string;
+  /** Under Observe: whether the password with that hash worked, when lldap's date was this one. */
+  passwordTried?: { hash: string; fits: boolean; modifiedAt?: string };
 }
 
 export interface LldapGroupSpec extends CommonSpec {

@@ -54,7 +54,7 @@ export async function findDefinitions({
 export async function askForDefinition({ io, resource }: Context<KindName>, error: LldapError): Promise<Failure | LldapError> {
   const target = resource.kind === 'LldapUser' ? 'User' : 'Group';
   const declaring = (await io.lookup.all('LldapAttributeSchema')).find(
-    (s) => s.spec.target === target && declaredName(s) === error.attribute && isReady(s),
+    (s) => s.spec.target === target && declaredName(s) === error.attribute && claimsName(s) && isReady(s),
   );
   if (!declaring) return error;
   await enqueueDependents(io, async () => [targetOf(declaring)]);

@@ -80,6 +80,12 @@ export function diffAttributes(
   return { ...(insertAttributes.length > 0 && { insertAttributes }), ...(removeAttributes.length > 0 && { removeAttributes }) };
 }
 
+/** The fields and attributes of a change, by their names. */
+export function changedFields({ insertAttributes = [], removeAttributes = [], ...fields }: AttributeChange & object): string {
+  const attributes = [...insertAttributes.map(({ name }) => name), ...removeAttributes].map((name) => `the attribute ${name}`);
+  return [...Object.keys(fields), ...attributes].join(' and ');
+}
+
 /** An empty list, or one empty string, means no value: lldap would store it as one. */
 function nonEmptyValues(value: readonly string[]): string[] {
   return value.length === 1 && value[0] === '' ? [] : [...value];

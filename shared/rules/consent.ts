@@ -2,7 +2,7 @@ import type { LabelSelector, LldapGroup, LldapMembership } from '../kube/resourc
 import { type Failure, invalid, notReady } from './failure.ts';
 import type { ObjectOwner } from './ownership.ts';
 import { isPrivileged, type Policy } from './policy.ts';
-import { claimsName, isReady, notReadyReason } from './predicates.ts';
+import { claimsName, isObserved, isReady, notReadyReason } from './predicates.ts';
 import { refOf } from './resource-names.ts';
 
 /** The owner of a group says which namespaces' memberships may join it. */
@@ -19,8 +19,8 @@ type Labels = Readonly<Record<string, string>>;
  *
  * 1. Another installation's group: none.
  * 2. Those in privileged namespaces, in the owner's own, and in those that `spec.allowedMemberships` of the owner selects.
- * 3. Nobody's group: with `adoption: all`, every namespace, as for adoption; otherwise the namespace that the mark names,
- *    as if its resource still existed.
+ * 3. Nobody's group, or one whose owner only observes it: with `adoption: all`, every namespace, as for adoption;
+ *    otherwise the namespace that the mark names.
  * 4. The others only wait, and who has joined stays, unless the owner wrote `spec.allowedMemberships`.
  *
  * @param labels the namespace's, if {@link dependsOnLabels}
@@ -35,9 +35,10 @@ export function admit(
     return { admitted: false, revoked: false, failure: invalid('NotOurs', message) };
   }
   if (isPrivileged(policy, namespace)) return { admitted: true };
-  if (owner.who === 'nobody') {
-    if (policy.adoption === 'all' || owner.markNamespace === namespace) return { admitted: true };
-    return { admitted: false, revoked: false, failure: withoutOwner(groupName, owner.markNamespace) };
+  if (owner.who === 'nobody' || isObserved(owner.resource)) {
+    const left = owner.who === 'nobody' ? owner.markNamespace : owner.resource.metadata.namespace;
+    if (policy.adoption === 'all' || left === namespace) return { admitted: true };
+    return { admitted: false, revoked: false, failure: withoutOwner(groupName, left) };
   }
   const { resource } = owner;
   if (selects(resource, namespace, labels)) return { admitted: true };
@@ -84,7 +85,7 @@ function withoutOwner(groupName: string, markNamespace: string | undefined): Fai
   if (markNamespace !== undefined)
     return notReady(
       'DependencyNotReady',
-      `A deleted LldapGroup of the namespace ${markNamespace} left the group ${groupName} in lldap. Until an LldapGroup owns it again, only memberships in ${markNamespace} and in privileged namespaces may join it.`,
+      `An LldapGroup of the namespace ${markNamespace} has left the group ${groupName} in lldap, or only observes it. Until an LldapGroup manages it again, only memberships in ${markNamespace} and in privileged namespaces may join it.`,
     );
   return invalid(
     'NotOurs',
@@ -108,11 +109,17 @@ export function isConsentOutdated(membership: LldapMembership, owner: LldapGroup
   const { namespace } = membership.metadata;
   if (isPrivileged(policy, namespace)) return false;
   if (selects(owner, namespace, labels)) return notReadyReason(membership) === 'Forbidden';
-  const isRevoked = owner.spec.allowedMemberships !== undefined && membership.status?.joined !== undefined;
+  const { joined, joining } = membership.status ?? {};
+  const isRevoked = owner.spec.allowedMemberships !== undefined && (joined ?? joining) !== undefined;
   return isRevoked || isReady(membership);
 }
 
-/** Whether a membership's deletion may leave the user in the group: otherwise a tenant would keep it there for ever. */
-export function mayRetain({ metadata }: LldapMembership, owners: readonly LldapGroup[], policy: Policy): boolean {
-  return isPrivileged(policy, metadata.namespace) || owners.some((owner) => owner.metadata.namespace === metadata.namespace);
+/**
+ * Whether a membership's deletion may leave the user in the group: otherwise a tenant would keep it there for ever.
+ *
+ * @param recording the resources that record the group, or declare its name
+ */
+export function mayRetain({ metadata }: LldapMembership, recording: readonly LldapGroup[], policy: Policy): boolean {
+  const isOwner = (group: LldapGroup) => !['Conflict', 'NotOurs'].includes(notReadyReason(group) ?? '');
+  return isPrivileged(policy, metadata.namespace) || recording.some((g) => g.metadata.namespace === metadata.namespace && isOwner(g));
 }

@@ -6,7 +6,7 @@ import { differingFields } from './attributes.ts';
 import { type Failure, invalid, taken } from './failure.ts';
 import { formatMark, type Mark, type Origin } from './owner-mark.ts';
 import { isPrivileged, type Policy } from './policy.ts';
-import { isReleased } from './predicates.ts';
+import { isObserved, isReleased } from './predicates.ts';
 import { declaredName, refOf } from './resource-names.ts';
 
 type Owning = LldapUser | LldapGroup;
@@ -65,7 +65,8 @@ export function ownerByMark<R extends Owning>(input: {
 
 /**
  * The owner where the mark names none: the oldest resource that records the object and declares its name. `self` counts
- * even if it declares another name, since it is about to rename the object. Otherwise nobody.
+ * even if it declares another name, since it is about to rename the object. A resource under Observe owns only what a mark
+ * says. Otherwise nobody.
  */
 export function ownerByRecord<R extends Owning>(input: {
   self: Owning | undefined;
@@ -75,7 +76,7 @@ export function ownerByRecord<R extends Owning>(input: {
   const { self, object, recording } = input;
   const { mark } = object;
   const [resource] = recording
-    .filter((r) => !isReleased(r) && (declaredName(r) === object.name || (self && refOf(r) === refOf(self))))
+    .filter((r) => !isReleased(r) && !isObserved(r) && (declaredName(r) === object.name || (self && refOf(r) === refOf(self))))
     .sort(
       (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
     );

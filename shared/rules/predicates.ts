@@ -14,8 +14,13 @@ export function isSteady(resource: Resource): boolean {
     resource.status?.observedGeneration === resource.metadata.generation &&
     isReady(resource) &&
     unhandledToken(resource) === undefined &&
-    hasFinalizer(resource)
+    (hasFinalizer(resource) || isObserved(resource))
   );
+}
+
+/** Whether the resource only compares, and neither owns nor writes anything. */
+export function isObserved({ spec }: Resource): boolean {
+  return spec.managementPolicy === 'Observe';
 }
 
 export function isReady(resource: Resource): boolean {
@@ -71,6 +76,7 @@ const HOPELESS_REASONS = new Set(['Conflict', 'NotOurs', 'Forbidden', 'Protected
 
 /** Whether a resource has a claim to the name that it declares. */
 export function claimsName(resource: LldapUser | LldapGroup | LldapAttributeSchema): boolean {
+  if (isObserved(resource)) return false;
   if (resource.kind === 'LldapAttributeSchema' && condition(resource.status, 'Stalled')?.status === 'True') return false;
   return !isReleased(resource) && !HOPELESS_REASONS.has(notReadyReason(resource) ?? '');
 }

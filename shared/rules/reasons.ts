@@ -1,6 +1,8 @@
 /** The reasons of conditions and of Kubernetes Events, with their meaning. The Troubleshooting page repeats this table word for word. */
 export const REASONS = {
   Reconciled: 'lldap holds what the resource asks for.',
+  Observed: 'managementPolicy is Observe, and lldap holds what the resource asks for.',
+  WouldChange: 'managementPolicy is Observe, so the operator writes nothing. With Manage, it would change lldap. A person must decide.',
   Suspended: 'spec.suspend is true. The operator does nothing until it is false.',
 
   LldapUnavailable: 'lldap did not answer, or answered with an error of its own. Retried.',

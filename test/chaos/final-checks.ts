@@ -60,7 +60,7 @@ import { Violation, type World } from './world.ts';
  * - Two that adopt one object at the same moment both say Ready until the next sweep; the mark says who has it.
  * - Where two processes set one user's password at the same moment, it may be set once more.
  * - A membership whose user is deleted, or whose group is deleted or renamed, before its first status is found by the sweep.
- * - A join of a dead process that reaches lldap when its membership is gone stays.
+ * - A join stays that reaches lldap when its membership is gone, if the process is dead or dies before it looks again.
  * - A definition is kept if the answer to its creation was lost.
  * - What became Ready stays so while something that it names turns unready; the next full look says so. A suspended
  *   resource says that it is, and no more.

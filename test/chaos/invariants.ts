@@ -6,6 +6,7 @@ import { type AnyResource, keyOf, resourceKey } from './kube-double.ts';
 import { anyView, type Fields, groupOf, isVain, pairOf, passwordAsked, RULES, userNamed } from './mutation-oracle.ts';
 import type { Possession } from './objects-kept.ts';
 import { declares, mayWrite, type RuleBook } from './ownership-oracle.ts';
+import type { Process } from './process.ts';
 import type { Context } from './scheduler.ts';
 
 /** A sentence that does not hold, if there is one. */
@@ -26,6 +27,8 @@ export class Invariants {
   readonly #possession: Possession;
   /** Which resource, by its uid, made what: a reconcile knows of its own deeds before its status does. */
   readonly #done = new Set<string>();
+  /** Every join, with the process that made it for which resource, by its uid. */
+  readonly #joins: { process: Process; uid: string; pair: string }[] = [];
   /** What was made for one request: uuids, and pairs of them. */
   readonly #made = new WeakMap<object, string[]>();
   /** Who has set the password of which uuid and not yet written its status. */
@@ -60,7 +63,11 @@ export class Invariants {
     const made = (what: string) => this.#made.set(by, [...(this.#made.get(by) ?? []), what]);
     if (operation.startsWith('create')) made((result as { uuid: string }).uuid);
     if (operation.startsWith('create')) this.#done.add(`${self.metadata.uid} ${(result as { uuid: string }).uuid}`);
-    if (operation === 'addUserToGroup') made(pairOf(variables, this.#history.current));
+    if (operation === 'addUserToGroup') {
+      const pair = pairOf(variables, this.#history.current);
+      made(pair);
+      this.#joins.push({ process: by.process, uid: self.metadata.uid, pair });
+    }
     if (operation === 'addUserToGroup') this.#done.add(`${self.metadata.uid} ${pairOf(variables, this.#history.current)}`);
     if (/^add.*Attribute$/.test(operation)) this.#done.add(`${self.metadata.uid} ${String(variables.name)}`);
   }
@@ -69,6 +76,12 @@ export class Invariants {
   get orphans(): string[] {
     const uids = new Set([...this.#history.current.resources.values()].map((r) => r.metadata.uid));
     return [...this.#done].map((deed) => deed.split(' ')).flatMap(([uid = '', what = '']) => (uids.has(uid) ? [] : [what]));
+  }
+
+  /** Pairs that a process joined for memberships that are no more: it alone would take them back. */
+  orphanedBy(process: Process): string[] {
+    const uids = new Set([...this.#history.current.resources.values()].map((r) => r.metadata.uid));
+    return this.#joins.filter((join) => join.process === process && !uids.has(join.uid)).map(({ pair }) => pair);
   }
 
   /** Before a password is set. */

@@ -24,6 +24,44 @@ const SHOE = { attributeName: 'shoe', attributeType: 'Integer' as const, target:
 const IGNORED = { ...ALICE, passwordPolicy: 'Ignore' as const };
 
 describe('schedules that once broke a promise', () => {
+  keepsItsPromises(
+    'a membership that joined a group while it was renamed does not stay Ready when the group is deleted',
+    [
+      { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...IGNORED, email: 'e1@x' } },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team' } },
+      { do: 'apply', kind: 'LldapMembership', at: 'b/r1', spec: { userName: 'alice', groupName: 'team' } },
+      { do: 'wait', seconds: 5, seed: 0 },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', allowedMemberships: { namespaces: { from: 'Same' } } } },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops', allowedMemberships: { namespaces: { from: 'All' } } } },
+      { do: 'apply', kind: 'LldapMembership', at: 'op/r1', spec: { userName: 'alice', groupName: 'team' } },
+      { do: 'wait', seconds: 1, seed: 0 },
+      { do: 'delete', kind: 'LldapGroup', at: 'a/r1' },
+      { do: 'event', what: 'delay', pick: 0 },
+    ],
+    { adoption: 'all' },
+  );
+
+  keepsItsPromises(
+    'a join that lldap does not answer goes again with its membership',
+    [
+      { do: 'apply', kind: 'LldapUser', at: 'adm/r1', spec: { ...IGNORED, email: 'e1@x' } },
+      { do: 'wait', seconds: 5, seed: 0 },
+      { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...IGNORED, email: 'e2@x' } },
+      { do: 'wait', seconds: 5, seed: 0 },
+      { do: 'apply', kind: 'LldapMembership', at: 'adm/r1', spec: { userName: 'alice', groupName: 'lldap_admin' } },
+      { do: 'until', call: 'membership/0 lldap addUserToGroup' },
+      { do: 'freeze', after: 0, pick: 0, seed: 0 },
+      { do: 'delete', kind: 'LldapUser', at: 'adm/r1' },
+      { do: 'delete', kind: 'LldapMembership', at: 'adm/r1' },
+      { do: 'run', actions: 15, seed: 37901 },
+      { do: 'freeze', after: 11, pick: 0, seed: 0 },
+      { do: 'fail', service: 'lldap', fault: 'unanswered', calls: 1 },
+      { do: 'thaw', pick: 3 },
+      { do: 'crash', after: 1, pick: 0, seed: 0 },
+    ],
+    { processes: 2 },
+  );
+
   keepsItsPromises('a password that InitialOnly has set is told of in the same words ever after', [
     { do: 'secret', at: 'a/s1', data: { k: 'password-1' }, labelled: false },
     { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...WITH_PASSWORD, passwordPolicy: 'InitialOnly' } },

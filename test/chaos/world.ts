@@ -145,6 +145,7 @@ export class World {
     if (fate === 'late') this.course.late.push(...cut);
     else for (const call of cut) if (fate.below(2) === 1) this.course.arriveLate(call);
     this.#forgive();
+    for (const pair of this.invariants.orphanedBy(process)) this.ledger.pairs.add(pair);
     for (const key of this.#reconciles.died(process)) {
       this.residue.add(key);
       this.count('residue: a late write of a process that died');

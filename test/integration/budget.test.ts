@@ -112,8 +112,8 @@ describe('What a reconcile costs', () => {
       await h.remove(kind, name);
       const cost = await h.cost(() => h.reconcile(kind, name, {}));
       const lists = cost.kubeReads.filter(isList);
-      assert.ok(lists.length <= 2, JSON.stringify(lists));
-      for (const { path } of lists) assert.match(path, /fieldSelector=status\.(userKey|groupKey|nameKey)%3Dlisted/);
+      assert.ok(lists.length <= 3, JSON.stringify(lists));
+      for (const { path } of lists) assert.match(path, /fieldSelector=status\.((userKey|groupKey|nameKey)%3Dlisted|joined\.groupUuid%3D)/);
     }
   });
 

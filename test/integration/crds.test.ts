@@ -44,6 +44,7 @@ const STATUS: {
     uuid: '6e7b7a8c-77c7-3c5c-9a35-7a0a8f3b2f10',
     origin: 'created',
     passwordHash: `v1:${'0'.repeat(8)}:${'f'.repeat(64)}`,
+    passwordTried: { hash: 'x', fits: true, modifiedAt: 'x' },
     passwordModifiedAt: '2026-11-29T16:01:31.246161677+00:00',
   },
   // Lower case can be longer than what it was made from.

@@ -258,10 +258,31 @@ describe('the consent of a group', () => {
       w.user('team/alice');
       allow({ from: 'All' });
       await w.deliverEvents();
-      w.before(/addUserToGroup/, () => w.unwatched(() => allow({ from: 'Same' })));
+      w.before(/addUserToGroup/, () => allow({ from: 'Same' }));
       w.membership(BLUE, 'alice', 'Crew');
       await w.deliverEvents();
       assert.deepEqual([w.members('Crew'), w.ready(KIND, BLUE)], [[], 'False Forbidden']);
+    });
+
+    it('keeps out a membership that was about to join and that the group could not find yet', async () => {
+      w.user('team/alice');
+      allow({ from: 'All' });
+      await w.deliverEvents();
+      w.before(/STATUS LldapMembership/, () => w.unwatched(() => allow({ from: 'Same' })));
+      w.membership(BLUE, 'alice', 'Crew');
+      await w.deliverEvents();
+      assert.deepEqual([w.members('Crew'), w.ready(KIND, BLUE), w.status(KIND, BLUE).joining], [[], 'False Forbidden', undefined]);
+      assert.ok(!w.did.includes('added the user to the group'));
+    });
+
+    it('also one whose user is in the group already', async () => {
+      allow({ from: 'All' });
+      await w.deliverEvents();
+      w.account('alice', 'Crew');
+      w.before(/STATUS LldapMembership/, () => w.unwatched(() => allow({ from: 'Same' })));
+      w.membership(BLUE, 'alice', 'Crew');
+      await w.deliverEvents();
+      assert.deepEqual([w.members('Crew'), w.ready(KIND, BLUE), w.status(KIND, BLUE).joined], [['alice'], 'False Forbidden', undefined]);
     });
 
     it('removes a member whose join was never recorded', async () => {
@@ -423,7 +444,7 @@ describe('the consent of a group', () => {
       assert.equal(w.ready(KIND, 'blue/m2'), 'False DependencyNotReady');
       assert.equal(
         w.message(KIND, 'blue/m2'),
-        'A deleted LldapGroup of the namespace team left the group Crew in lldap. Until an LldapGroup owns it again, only memberships in team and in privileged namespaces may join it.',
+        'An LldapGroup of the namespace team has left the group Crew in lldap, or only observes it. Until an LldapGroup manages it again, only memberships in team and in privileged namespaces may join it.',
       );
     });
 

@@ -21,6 +21,7 @@ describe('what startup keeps', () => {
         virtualGroupsWritten: 3,
         resources: 0,
         forbidden: 0,
+        wouldChange: 0,
         asked: true,
         posted: NOTHING,
       });

@@ -2,7 +2,7 @@ import type { AllowedNamespaces, LldapMembership } from '../../shared/kube/resou
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import type { Identity } from './lldap-double.ts';
-import { isBuiltIn, isPrivileged, ownership, type RuleBook, readMark, recordedUuid } from './ownership-oracle.ts';
+import { isBuiltIn, isLooking, isPrivileged, ownership, type RuleBook, readMark, recordedUuid } from './ownership-oracle.ts';
 
 /**
  * What the owner of a group says to the memberships of a namespace. `out`: whoever has joined goes, too; `no`: nobody else
@@ -15,14 +15,16 @@ export function consent(group: Identity, namespace: string, moment: Moment, book
   const owner = ownership(group, undefined, moment, book);
   if (owner === 'foreign') return 'foreign';
   if (isPrivileged(namespace, book)) return 'yes';
-  if (typeof owner === 'string') {
-    const left = readMark(group.mark, group.uuid);
-    if (book.adoption === 'all' || left?.namespace === namespace) return 'yes';
-    return left ? 'handed over' : 'nobody';
-  }
+  if (typeof owner === 'string') return withoutOwner(readMark(group.mark, group.uuid)?.namespace, namespace, book);
+  if (isLooking(owner)) return withoutOwner(owner.metadata.namespace, namespace, book);
   if (owner.kind !== 'LldapGroup' || owner.metadata.namespace === namespace) return 'yes';
   const asked = owner.spec.allowedMemberships?.namespaces;
   return asked ? answerOf(asked, namespace, moment) : 'no';
+}
+
+function withoutOwner(left: string | undefined, namespace: string, book: RuleBook): Answer {
+  if (book.adoption === 'all' || left === namespace) return 'yes';
+  return left === undefined ? 'nobody' : 'handed over';
 }
 
 function answerOf(asked: AllowedNamespaces, namespace: string, moment: Moment): Answer {

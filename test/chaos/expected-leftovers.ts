@@ -3,7 +3,7 @@ import { mayKeep } from './consent-oracle.ts';
 import type { Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import type { Identity } from './lldap-double.ts';
-import { declares, lower, mayDelete, ownership, type RuleBook, readMark, recordedUuid, refOf } from './ownership-oracle.ts';
+import { declares, isLooking, lower, mayDelete, ownership, type RuleBook, readMark, recordedUuid, refOf } from './ownership-oracle.ts';
 
 /**
  * What may stay in lldap though no resource asks for it: what people made there, what a backup brought back, what was
@@ -88,7 +88,7 @@ export class Ledger {
   #membershipGone(resource: LldapMembership, moment: Moment, pairs: Iterable<string>): void {
     const { spec, status } = resource;
     const { objects } = moment;
-    if (spec.deletionPolicy !== 'Retain') return;
+    if (spec.deletionPolicy !== 'Retain' && !isLooking(resource)) return;
     const uuidOf = (kind: string, name: string) => objects.find((o) => o.kind === kind && lower(o.name) === lower(name))?.uuid;
     const declared = `${uuidOf('LldapUser', spec.userName)}|${uuidOf('LldapGroup', spec.groupName)}`;
     const recorded = `${status?.joined?.userUuid}|${status?.joined?.groupUuid}`;
@@ -99,9 +99,11 @@ export class Ledger {
     }
   }
 
-  #definitionGone({ spec, status, metadata }: LldapAttributeSchema): void {
+  #definitionGone(resource: LldapAttributeSchema): void {
+    const { spec, status, metadata } = resource;
     const privileged = metadata.namespace === this.#book.operatorNamespace || this.#book.privilegedNamespaces.has(metadata.namespace);
-    const deletes = spec.deletionPolicy !== 'Retain' && (status?.created || (spec.deletionPolicy === 'Delete' && privileged));
+    const deletes =
+      spec.deletionPolicy !== 'Retain' && !isLooking(resource) && (status?.created || (spec.deletionPolicy === 'Delete' && privileged));
     if (!deletes) this.definitions.add(`${spec.target} ${lower(spec.attributeName)}`);
   }
 }

@@ -11,6 +11,7 @@ import {
   declares,
   isBuiltIn,
   isLetGo,
+  isLooking,
   isPrivileged as isPrivilegedNamespace,
   isStalled,
   isVirtual,
@@ -42,6 +43,7 @@ import { Violation, type World } from './world.ts';
  * 10. Nobody is in a built-in group whom neither a person nor a privileged resource put there.
  * 11. Only namespaces that a group's owner selects add members to it. Whom its field does not select leaves, and nobody
  *     else does; a membership that is not selected keeps nobody there.
+ * 12. What is under Observe writes nothing, owns what a mark says alone, and tells after a look whether it is as in lldap.
  *
  * Faults are: any call to the API server, lldap (HTTP and LDAP) or the broker failing before or after it was carried
  * out; events lost, repeated, late, in another order, forged; the death of processes, of the broker's dispatcher and of
@@ -71,10 +73,11 @@ import { Violation, type World } from './world.ts';
  *
  * Throws a {@link Violation} with the first sentence that does not hold.
  */
-export function checkEnd(world: World, { swept }: { swept: boolean } = { swept: true }): void {
+export function checkEnd(world: World, { swept = true, looked = false }: { swept?: boolean; looked?: boolean } = {}): void {
   for (const resource of world.kube.resources.values()) {
     if (isVirtual(resource, world.book)) checkVirtual(world, resource);
-    else if (!isLetGo(resource) && (swept || !isLeftToSweep(world, resource))) checkResource(world, resource);
+    else if (!isLetGo(resource) && (swept || !isLeftToSweep(world, resource)) && (looked || !isLooking(resource)))
+      checkResource(world, resource);
   }
   checkObjects(world);
   checkRetries(world);
@@ -115,7 +118,7 @@ function checkResource(world: World, resource: AnyResource): void {
 
 function checkReady(world: World, resource: AnyResource, about: string): void {
   demand(resource.metadata.deletionTimestamp === undefined, 'what is being deleted is not Ready', about);
-  demand(resource.metadata.finalizers?.includes(FINALIZER) ?? false, 'what is Ready has the finalizer', about);
+  demand(isLooking(resource) || (resource.metadata.finalizers?.includes(FINALIZER) ?? false), 'what is Ready has the finalizer', about);
   demand(!resource.status?.retry, 'what is Ready has no retry', about);
   demand(holds(world, resource), 'what is Ready is so in lldap', `${about} ${shown(world)}`);
 }
@@ -170,7 +173,7 @@ export function holds(world: World, resource: AnyResource): boolean {
 function holdsUser(world: World, resource: LldapUser): boolean {
   const user = world.lldap.state.users.get(declares(resource));
   const { spec, status } = resource;
-  if (!user || status?.uuid !== user.uuid || !isMarkedFor(user, resource)) return false;
+  if (!user || !(isLooking(resource) || (status?.uuid === user.uuid && isMarkedFor(user, resource)))) return false;
   const fields =
     user.email === spec.email &&
     [
@@ -195,8 +198,9 @@ function hasPassword(world: World, resource: LldapUser, user: User): boolean {
 }
 
 function holdsGroup(world: World, resource: LldapGroup): boolean {
-  const group = groupBy(world, ({ uuid }) => uuid === resource.status?.uuid);
-  if (!group || group.id !== resource.status?.groupId || !isMarkedFor(group, resource)) return false;
+  const isNamed = ({ displayName }: Group) => displayName === resource.spec.displayName;
+  const group = groupBy(world, isLooking(resource) ? isNamed : ({ uuid }) => uuid === resource.status?.uuid);
+  if (!group || !(isLooking(resource) || (group.id === resource.status?.groupId && isMarkedFor(group, resource)))) return false;
   return group.displayName === resource.spec.displayName && hasAttributes(group.attributes, resource.spec.attributes);
 }
 
@@ -205,6 +209,7 @@ function holdsMembership(world: World, resource: LldapMembership): boolean {
   const group = groupBy(world, ({ displayName }) => lower(displayName) === lower(resource.spec.groupName));
   if (!user || !group?.members.has(user.id)) return false;
   const joined = resource.status?.joined;
+  if (isLooking(resource)) return true;
   if (['no', 'out'].includes(answerTo(world, resource) ?? '')) return false;
   return joined?.userUuid === user.uuid && joined.groupUuid === group.uuid && joined.groupId === group.id;
 }
@@ -292,6 +297,7 @@ function isPrivileged(world: World, all: AnyResource[], id: string, groupUuid: s
 
 function isAbout(resource: AnyResource, object: Identity): boolean {
   if (resource.kind !== 'LldapUser' && resource.kind !== 'LldapGroup') return false;
+  if (isLooking(resource)) return readMark(object.mark, object.uuid)?.ref === refOf(resource);
   const isStillItsOwn = readMark(object.mark, object.uuid)?.ref === refOf(resource) && ready(resource)?.status !== 'True';
   return declares(resource) === lower(object.name) || resource.status?.uuid === object.uuid || isStillItsOwn;
 }
@@ -308,7 +314,8 @@ function isPairAsked(world: World, all: AnyResource[], pair: string): boolean {
     const joined = r.status?.joined;
     const isRecorded = joined?.userUuid === userUuid && joined?.groupUuid === groupUuid;
     // Whoever has joined stays until the group's owner decides.
-    if (isRecorded && ready(r)?.status !== 'True') return answer !== 'out';
+    if (isRecorded && (isLooking(r) || ready(r)?.status !== 'True')) return answer !== 'out';
+    if (isLooking(r)) return false;
     return declares(r) === `${user?.name} in ${lower(group?.name ?? '')}` && (answer === 'yes' || (isRecorded && answer !== 'out'));
   });
 }

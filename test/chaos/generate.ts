@@ -29,6 +29,7 @@ const password = fc.oneof(often(6, pick('password-1', 'password-2', 'password-3'
 
 const common = {
   deletionPolicy: optional(pick('Delete' as const, 'Retain' as const)),
+  managementPolicy: fc.oneof(often(12, fc.constant(undefined)), often(1, fc.constant('Observe' as const))),
   suspend: fc.oneof(often(9, fc.constant(undefined)), often(1, fc.constant(true))),
 };
 

@@ -5,7 +5,7 @@ import type { History, Moment } from './history.ts';
 import { type AnyResource, keyOf, resourceKey } from './kube-double.ts';
 import { anyView, type Fields, groupOf, isVain, pairOf, passwordAsked, RULES, userNamed } from './mutation-oracle.ts';
 import type { Possession } from './objects-kept.ts';
-import { declares, mayWrite, type RuleBook } from './ownership-oracle.ts';
+import { declares, isLooking, mayWrite, type RuleBook } from './ownership-oracle.ts';
 import type { Process } from './process.ts';
 import type { Context } from './scheduler.ts';
 
@@ -103,7 +103,7 @@ export class Invariants {
   /** Whether the resource's password works for an account that is not its own: it reached it instead of its own, and is made useless. */
   #isStray(by: Context, uuid: string): boolean {
     const reconcile = this.#reconcile(by);
-    if (reconcile?.self.kind !== 'LldapUser' || reconcile.self.spec.passwordPolicy === 'Ignore') return false;
+    if (reconcile?.self.kind !== 'LldapUser' || reconcile.self.spec.passwordPolicy === 'Ignore' || isLooking(reconcile.self)) return false;
     const { self, moments } = reconcile;
     const isOf = (moment: Moment) => moment.passwords.get(uuid) === passwordAsked(self, moment);
     const object = this.#history.current.objects.find((o) => o.uuid === uuid);
@@ -149,7 +149,7 @@ export class Invariants {
     if (isKnown && !this.contested.delete(uuidAt(this.#history.current))) return 'no password is written that lldap has already';
     if (self.kind !== 'LldapUser' || self.metadata.deletionTimestamp !== undefined || declares(self) !== userId)
       return "a password is set only by the user's own resource";
-    if (self.spec.passwordPolicy === 'Ignore' || !moments.some((moment) => passwordAsked(self, moment) === password))
+    if (isLooking(self) || self.spec.passwordPolicy === 'Ignore' || !moments.some((moment) => passwordAsked(self, moment) === password))
       return "only the Secret's password is set, and only if the policy is not Ignore";
     if (self.spec.passwordPolicy === 'InitialOnly' && moments.every((moment) => moment.passwords.has(uuidAt(moment))))
       return 'InitialOnly leaves a password that was ever set';

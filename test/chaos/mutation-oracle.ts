@@ -7,6 +7,7 @@ import { ADMIN, type Identity } from './lldap-double.ts';
 import {
   declares,
   isBuiltIn,
+  isLooking,
   isPrivileged,
   isStalled,
   lower,
@@ -117,7 +118,7 @@ export const RULES: Record<string, Rule> = {
 const isGoing = (self: AnyResource) => self.metadata.deletionTimestamp !== undefined;
 
 function isLive<K extends KindName>(self: AnyResource, kind: K): self is ResourceOf[K] & AnyResource {
-  return self.kind === kind && !isGoing(self) && !self.spec.suspend;
+  return self.kind === kind && !isGoing(self) && !self.spec.suspend && !isLooking(self);
 }
 
 /**
@@ -163,7 +164,7 @@ function isRecordedAs(group: Identity, name: string, moment: Moment): boolean {
 
 function mayRemove(self: LldapMembership, user: Identity, group: Identity, moment: Moment, book: RuleBook, joinedIt: boolean): boolean {
   if (user.name === ADMIN && lower(group.name) === 'lldap_admin') return false;
-  if (isGoing(self) && self.spec.deletionPolicy === 'Retain' && mayKeep(self, group, moment, book)) return false;
+  if (isGoing(self) && (self.spec.deletionPolicy === 'Retain' || isLooking(self)) && mayKeep(self, group, moment, book)) return false;
   if (!isPrivileged(self.metadata.namespace, book) && isBuiltIn(group.name)) return false;
   if (isStray(self, user, group, book)) return true;
   const isOfBoth = (record: Joined | undefined) => record?.userUuid === user.uuid && record.groupUuid === group.uuid;
@@ -172,7 +173,7 @@ function mayRemove(self: LldapMembership, user: Identity, group: Identity, momen
   const hasJoined = joinedIt || isOfBoth(self.status?.joined) || isOfBoth(self.status?.joining);
   if (!hasJoined && !(isGoing(self) && isNamed && answer === 'yes')) return false;
   // Whoever is where the name says leaves by a deletion, or by the decision of the group's owner.
-  if (!isGoing(self) && isNamed && answer !== 'out') return false;
+  if (!isGoing(self) && (isNamed || isLooking(self)) && answer !== 'out') return false;
   return !isClaimed(self, user, group, moment, book);
 }
 
@@ -192,6 +193,7 @@ function isClaimed(self: AnyResource | undefined, user: Identity, group: Identit
       r.kind === 'LldapMembership' &&
       r.metadata.uid !== self?.metadata.uid &&
       !isGoing(r) &&
+      !isLooking(r) &&
       declares(r) === `${user.name} in ${lower(group.name)}` &&
       consent(group, r.metadata.namespace, moment, book) === 'yes',
   );
@@ -210,7 +212,8 @@ function defines(self: AnyResource, target: string, definition: Fields): boolean
 }
 
 function mayUndefine(self: AnyResource, target: string, name: string, moment: Moment, book: RuleBook, done: ReadonlySet<string>): boolean {
-  if (self.kind !== 'LldapAttributeSchema' || !isGoing(self) || self.spec.target !== target || declares(self) !== name) return false;
+  if (self.kind !== 'LldapAttributeSchema' || !isGoing(self) || isLooking(self) || self.spec.target !== target || declares(self) !== name)
+    return false;
   if (self.spec.deletionPolicy === 'Retain' || !(mayTakeAway(self, book) || done.has(`${self.metadata.uid} ${name}`))) return false;
   const others = [...moment.resources.values()];
   const declared = others.some(
@@ -219,6 +222,7 @@ function mayUndefine(self: AnyResource, target: string, name: string, moment: Mo
       r.metadata.uid !== self.metadata.uid &&
       !isGoing(r) &&
       !isStalled(r) &&
+      !isLooking(r) &&
       declares(r) === name &&
       r.spec.target === target,
   );

@@ -3,7 +3,7 @@ import type { History, Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
 import type { Identity } from './lldap-double.ts';
 import { type Fields, groupOf, userNamed } from './mutation-oracle.ts';
-import { declares, isLetGo, lower, readMark } from './ownership-oracle.ts';
+import { declares, isLetGo, isLooking, lower, readMark } from './ownership-oracle.ts';
 
 /**
  * Who has what in lldap, by what happened and by no rule of the operator: who made an object or took it over, who was told
@@ -58,10 +58,12 @@ export class Possession {
   }
 
   /** A resource is gone. */
-  gone({ kind, metadata, spec }: AnyResource): void {
+  gone(resource: AnyResource): void {
+    const { kind, metadata, spec } = resource;
     for (const object of this.#history.current.objects) {
       const mark = readMark(object.mark, object.uuid);
-      const isTold = spec.deletionPolicy === 'Retain' || (spec.deletionPolicy === undefined && mark?.origin === 'adopted');
+      const isTold =
+        spec.deletionPolicy === 'Retain' || isLooking(resource) || (spec.deletionPolicy === undefined && mark?.origin === 'adopted');
       if (object.kind === kind && mark?.uid === metadata.uid && isTold) this.#kept.set(object.uuid, metadata.uid);
     }
   }

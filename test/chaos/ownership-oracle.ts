@@ -65,6 +65,9 @@ export function isVirtual(resource: AnyResource, book: RuleBook): boolean {
 /** A person must help; of a definition: another one is there, so it does not get what it declares. */
 export const isStalled = (r: AnyResource) => r.status?.conditions?.some((c) => c.type === 'Stalled' && c.status === 'True') ?? false;
 
+/** It looks and neither owns nor writes anything but by a mark that it has. */
+export const isLooking = (r: AnyResource) => r.spec.managementPolicy === 'Observe';
+
 export const recordedUuid = (r: AnyResource) => (r.kind === 'LldapUser' || r.kind === 'LldapGroup' ? r.status?.uuid : undefined);
 
 /** Another's finalizer holds it, and not ours. */
@@ -84,7 +87,7 @@ export function ownership(
   const isMeant = (r: AnyResource) => mark?.uid === r.metadata.uid || declares(r) === lower(object.name) || recordedUuid(r) === object.uuid;
   if (named && (named === self || !isLetGo(named)) && isMeant(named)) return named === self ? 'self' : named;
   const recording = [...moment.resources.values()]
-    .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid && !isLetGo(r))
+    .filter((r) => r.kind === object.kind && recordedUuid(r) === object.uuid && !isLetGo(r) && !isLooking(r))
     .filter((r) => declares(r) === lower(object.name) || isSelf(refOf(r)))
     .sort(
       (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
@@ -114,7 +117,7 @@ export function isUntouchable(object: Identity, self: AnyResource, book: RuleBoo
 
 /** Whether a resource that is being deleted may delete the object. */
 export function mayDelete(object: Identity, self: AnyResource, moment: Moment, book: RuleBook): boolean {
-  if (self.kind !== 'LldapUser' && self.kind !== 'LldapGroup') return false;
+  if ((self.kind !== 'LldapUser' && self.kind !== 'LldapGroup') || isLooking(self)) return false;
   if (isUntouchable(object, self, book) || ownership(object, self, moment, book) !== 'self') return false;
   if (self.spec.deletionPolicy !== undefined) return self.spec.deletionPolicy === 'Delete';
   const mark = readMark(object.mark, object.uuid);

@@ -6,6 +6,7 @@ import { ADMIN, type Identity } from './lldap-double.ts';
 import {
   declares,
   isBuiltIn,
+  isLooking,
   isPrivileged,
   isStalled,
   isUntouchable,
@@ -22,6 +23,7 @@ import type { World } from './world.ts';
 
 /** Whether what a resource gives as the reason for not being Ready is so, in the end, when nothing fails any more. */
 export function justified(world: World, resource: AnyResource, reason: string): boolean {
+  if (reason === 'WouldChange') return isLooking(resource) && !holds(world, resource);
   switch (resource.kind) {
     case 'LldapUser':
       return userReason(world, resource, reason);
@@ -93,7 +95,9 @@ const NOT_SERIOUS = ['Conflict', 'NotOurs', 'Forbidden', 'Protected'];
 
 /** Whether one is rightly waited for: none is Ready, and lldap has none, or one that is theirs who are to come. */
 function isAwaited(declaring: AnyResource[], isThere: boolean, isIts: (resource: AnyResource) => boolean): boolean {
-  const serious = declaring.filter((r) => !NOT_SERIOUS.includes(reasonOf(r)) && !(r.kind === 'LldapAttributeSchema' && isStalled(r)));
+  const serious = declaring.filter(
+    (r) => !isLooking(r) && !NOT_SERIOUS.includes(reasonOf(r)) && !(r.kind === 'LldapAttributeSchema' && isStalled(r)),
+  );
   if (serious.some((r) => isReady(r) && r.metadata.deletionTimestamp === undefined)) return false;
   return !isThere || serious.some(isIts);
 }

@@ -111,7 +111,7 @@ async function quiet(world: World, schedule: Schedule): Promise<void> {
     const isExcused = (write: string) => due.has(write) || (isFirst && isUnsure(write.replace(/^status /, '')));
     const written = world.writes.filter((write) => !isExcused(write));
     if (written.length > 0) throw new Violation(`what is settled is not written again: ${written.join(', ')}`);
-    checkEnd(world);
+    checkEnd(world, { looked: true });
   }
 }
 

@@ -15,7 +15,7 @@ import { type AnyResource, type Change, KubeDouble, type KubeListener, keyOf, re
 import { LldapDouble, type LldapListener } from './lldap-double.ts';
 import { pairOf } from './mutation-oracle.ts';
 import { Possession } from './objects-kept.ts';
-import { type RuleBook, recordedUuid } from './ownership-oracle.ts';
+import { isLooking, type RuleBook, recordedUuid } from './ownership-oracle.ts';
 import { createProcess, FUNCTIONS, type FunctionName, type Process, type Surroundings } from './process.ts';
 import { createRandom, type Random } from './random.ts';
 import { Reconciles } from './reconciles.ts';
@@ -235,7 +235,7 @@ export class World {
     const current = self && this.kube.resources.get(resourceKey(self));
     if (!self || (current?.metadata.uid === self.metadata.uid && current.metadata.deletionTimestamp === undefined)) return;
     // Nothing takes back what a resource is to keep, nor what nobody is there any more to look after.
-    const isKept = self.spec.deletionPolicy === 'Retain';
+    const isKept = self.spec.deletionPolicy === 'Retain' || isLooking(self);
     if (operation === 'addUserToGroup' && (isKept || !by.process.alive)) this.ledger.pairs.add(pairOf(variables, this.history.current));
     if (operation.startsWith('create') && isKept) this.ledger.objects.add((result as { uuid: string }).uuid);
     // A definition whose resource has vanished is recorded nowhere, and kept.

@@ -1,6 +1,5 @@
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
-import { creating } from '../../shared/engine/rollback.ts';
 import type { LldapGroupAccount } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
@@ -48,12 +47,8 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
   },
   plan,
   async observeDeletion(context, onlyCreated) {
-    const recorded = await recordedGroup(context.io, context.draft);
-    // Without lldap's answer to a creation, the mark alone tells.
-    if (recorded || (onlyCreated && context.draft.groupId !== undefined))
-      return { definitions: new Map(), ...(await withOwner(context, recorded)) };
-    const { marked, own } = await searchGroups(context);
-    return { definitions: new Map(), ...(await withOwner(context, onlyCreated ? marked : own)) };
+    const group = (await recordedGroup(context.io, context.draft)) ?? (onlyCreated ? undefined : (await searchGroups(context)).own);
+    return { definitions: new Map(), ...(await withOwner(context, group)) };
   },
   planDeletion,
   apply,
@@ -97,10 +92,14 @@ async function announceConsent({ io, policy, resource }: GroupContext): Promise<
   };
   await enqueueDependents(io, async () => {
     const naming = await io.lookup.select('LldapMembership', { 'status.groupKey': declaredName(resource) });
+    const { uuid } = resource.status ?? {};
+    // Under a new name, which the group may not get.
+    const joined = uuid === undefined ? [] : await io.lookup.select('LldapMembership', { 'status.joined.groupUuid': uuid });
+    const found = [...new Map([...naming, ...joined].map((m) => [m.metadata.uid, m])).values()];
     const outdated = await Promise.all(
-      naming.map(async (m) => isConsentOutdated(m, resource, await labelsOf(m.metadata.namespace), policy)),
+      found.map(async (m) => isConsentOutdated(m, resource, await labelsOf(m.metadata.namespace), policy)),
     );
-    return naming.filter((_, i) => outdated[i]).map(targetOf);
+    return found.filter((_, i) => outdated[i]).map(targetOf);
   });
 }
 
@@ -111,14 +110,11 @@ const DESCRIPTIONS: Record<Step['do'], string> = {
 };
 
 /** By mark, then by name, in one list that concurrent callers share: lldap has no query by name. */
-async function searchGroups({
-  io,
-  resource,
-}: GroupContext): Promise<{ [Found in 'marked' | 'own' | 'nameHolder']: LldapGroupAccount | undefined }> {
+async function searchGroups({ io, resource }: GroupContext): Promise<{ [Found in 'own' | 'nameHolder']: LldapGroupAccount | undefined }> {
   const groups = await io.lookup.groups();
   const marked = groups.find((group) => markOf(group)?.uid === resource.metadata.uid);
   const nameHolder = groups.find((group) => hasGroupName(group, resource.spec.displayName));
-  return { marked, own: marked ?? nameHolder, nameHolder };
+  return { own: marked ?? nameHolder, nameHolder };
 }
 
 async function withOwner(
@@ -136,8 +132,9 @@ async function apply(step: Step, context: GroupContext): Promise<void> {
     case 'create': {
       const { insertAttributes = [] } = diffAttributes(resource.spec.attributes, [], new Map(), markFor(resource, 'created', policy));
       const { displayName } = resource.spec;
-      const group = await creating(context, () => io.lldap.createGroup({ displayName, attributes: insertAttributes }));
+      const group = await io.lldap.createGroup({ displayName, attributes: insertAttributes });
       Object.assign(draft, { groupId: group.id, uuid: group.uuid, origin: 'created' });
+      context.created = true;
       return;
     }
     case 'update':

@@ -1,6 +1,5 @@
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
-import { creating } from '../../shared/engine/rollback.ts';
 import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
@@ -182,7 +181,11 @@ async function join({ do: what, user, group, joined, othersGroup }: JoinStep, co
   draft.joining = joined;
   if (isGuarded || othersGroup) await context.writeAhead();
   if (othersGroup) await confirmConsent(context, othersGroup);
-  if (what === 'join') await creating(context, () => io.lldap.addUserToGroup(user.id, group.id));
+  if (what === 'join') {
+    // Also if lldap does not answer, since it may have carried the join out.
+    context.created = true;
+    await io.lldap.addUserToGroup(user.id, group.id);
+  }
   const account = isGuarded ? await io.lldap.user(user.id) : undefined;
   if (account && !(account.uuid === user.uuid && isOwnedByPrivileged(account, policy))) {
     await io.lldap.removeUserFromGroup(user.id, group.id);

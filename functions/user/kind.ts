@@ -3,7 +3,6 @@ import { PASSWORD_KEY_SECRET } from '../../shared/constants.ts';
 import type { ConditionDraft } from '../../shared/engine/conditions.ts';
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
-import { creating } from '../../shared/engine/rollback.ts';
 import type { LldapAccount } from '../../shared/lldap/api.ts';
 import { foldId } from '../../shared/lldap/names.ts';
 import { findDefinitions } from '../../shared/lookup/attribute-definitions.ts';
@@ -85,7 +84,7 @@ export function userKind(io: Io): Kind<'LldapUser', Definitions, Observed, Step>
     plan,
     async observeDeletion(context, onlyCreated) {
       const found = await observeAccount(context);
-      if (onlyCreated) return { definitions: new Map(), ...(isOwnCreation(context, found.account) ? found : {}) };
+      if (onlyCreated) return { definitions: new Map(), ...(found.account?.uuid === context.draft.uuid ? found : {}) };
       await handOver(context, found);
       return { definitions: new Map(), ...found };
     },
@@ -123,12 +122,6 @@ async function observeAccount({ io, resource, policy }: UserContext): Promise<Pi
   return { account, owner: await findOwner(io.lookup, resource, object, policy.instance) };
 }
 
-/** Without lldap's answer, the mark alone tells. */
-function isOwnCreation({ draft, resource }: UserContext, account: LldapAccount | undefined): boolean {
-  if (!account || draft.uuid !== undefined) return account?.uuid === draft.uuid;
-  return markOf(account)?.uid === resource.metadata.uid;
-}
-
 async function findEmailHolder({ io, resource }: UserContext): Promise<Observed['emailHolder']> {
   const holder = await io.lldap.userByEmail(resource.spec.email);
   return holder && { id: holder.id, owner: ownerText('LldapUser', holder) };
@@ -157,8 +150,9 @@ async function apply(step: Step, context: UserContext): Promise<void> {
   const id = foldId(resource.spec.username);
   switch (step.do) {
     case 'create': {
-      const account = await creating(context, () => io.lldap.createUser(creation(resource.spec, markFor(resource, 'created', policy))));
+      const account = await io.lldap.createUser(creation(resource.spec, markFor(resource, 'created', policy)));
       Object.assign(draft, { uuid: account.uuid, origin: 'created' });
+      context.created = true;
       return;
     }
     case 'update':

@@ -1,5 +1,4 @@
 import type { CommonStatus, KindName, ResourceOf } from '../kube/resources.ts';
-import { LldapError } from '../lldap/api.ts';
 import { targetOf } from '../lookup/dependents.ts';
 import { toFailure } from '../rules/failure.ts';
 import { statusKeys } from '../rules/resource-names.ts';
@@ -49,21 +48,6 @@ export async function rollBack<K extends KindName>(
       if (pause === undefined) return io.log.error(ORPHAN_LEFT, { ...targetOf(resource), reason: toFailure(error).reason });
     }
     await io.clock.sleep(pause);
-  }
-}
-
-/**
- * Creates something in lldap that {@link rollBack} removes again. A request without an answer counts, since lldap may
- * have carried it out.
- */
-export async function creating<K extends KindName, T>(context: ReconcileContext<K>, create: () => Promise<T>): Promise<T> {
-  try {
-    const created = await create();
-    context.created = true;
-    return created;
-  } catch (error) {
-    if (error instanceof LldapError && error.kind === 'unavailable') context.created = true;
-    throw error;
   }
 }
 

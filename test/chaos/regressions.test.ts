@@ -42,6 +42,36 @@ describe('schedules that once broke a promise', () => {
   );
 
   keepsItsPromises(
+    'a group that withdraws its consent and asks for a name that it cannot get loses its guests all the same',
+    [
+      { do: 'apply', kind: 'LldapUser', at: 'a/r1', spec: { ...IGNORED, email: 'e1@x' } },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team', allowedMemberships: { namespaces: { from: 'All' } } } },
+      { do: 'apply', kind: 'LldapMembership', at: 'b/r1', spec: { userName: 'alice', groupName: 'team' } },
+      { do: 'wait', seconds: 5, seed: 0 },
+      {
+        do: 'apply',
+        kind: 'LldapGroup',
+        at: 'a/r1',
+        spec: { displayName: 'lldap_admin', allowedMemberships: { namespaces: { from: 'Same' } } },
+      },
+    ],
+    {},
+  );
+
+  keepsItsPromises(
+    'a group that another process makes after a refused request stays',
+    [
+      { do: 'fail', service: 'lldap', fault: 'refused', calls: 1 },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'team' } },
+      { do: 'apply', kind: 'LldapGroup', at: 'op/r1', spec: { displayName: 'team', allowedMemberships: { namespaces: { from: 'All' } } } },
+      { do: 'apply', kind: 'LldapAttributeSchema', at: 'a/r1', spec: { attributeName: 'shoe', attributeType: 'Integer', target: 'User' } },
+      { do: 'wait', seconds: 1, seed: 765678 },
+      { do: 'run', actions: 1, seed: 0 },
+    ],
+    { processes: 2 },
+  );
+
+  keepsItsPromises(
     'a join that lldap does not answer goes again with its membership',
     [
       { do: 'apply', kind: 'LldapUser', at: 'adm/r1', spec: { ...IGNORED, email: 'e1@x' } },

@@ -33,8 +33,10 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     // An earlier reconcile compared, or was refused: a group of that name may well be there.
     const isExpected = !hasFinalizer(resource) && resource.status?.observedGeneration !== undefined;
     if (!searchAll && (isObserved(resource) || isExpected)) {
-      const named = recorded ?? (await context.io.lookup.groupNamed(resource.spec.displayName, undefined));
-      return { definitions, ...(await withOwner(context, named)) };
+      const { displayName } = resource.spec;
+      const isNamed = recorded && hasGroupName(recorded, displayName);
+      const named = isNamed ? recorded : await context.io.lookup.groupNamed(displayName, undefined);
+      return { definitions, ...(await withOwner(context, recorded ?? named)), ...withNameHolder(named) };
     }
     // Without our finalizer, no earlier reconcile can have created a group, and the list is costly.
     if (!searchAll && (recorded || !hasFinalizer(context.resource))) return { definitions, ...(await withOwner(context, recorded)) };
@@ -42,7 +44,7 @@ export const groupKind: Kind<'LldapGroup', Definitions, Observed, Step> = {
     return {
       definitions,
       ...(await withOwner(context, recorded ?? own)),
-      ...(nameHolder && { nameHolder: { id: nameHolder.id, owner: ownerText('LldapGroup', nameHolder) } }),
+      ...withNameHolder(nameHolder),
     };
   },
   plan,
@@ -115,6 +117,10 @@ async function searchGroups({ io, resource }: GroupContext): Promise<{ [Found in
   const marked = groups.find((group) => markOf(group)?.uid === resource.metadata.uid);
   const nameHolder = groups.find((group) => hasGroupName(group, resource.spec.displayName));
   return { own: marked ?? nameHolder, nameHolder };
+}
+
+function withNameHolder(group: LldapGroupAccount | undefined): Pick<Observed, 'nameHolder'> {
+  return group ? { nameHolder: { id: group.id, owner: ownerText('LldapGroup', group) } } : {};
 }
 
 async function withOwner(

@@ -198,8 +198,8 @@ function hasPassword(world: World, resource: LldapUser, user: User): boolean {
 }
 
 function holdsGroup(world: World, resource: LldapGroup): boolean {
-  const isNamed = ({ displayName }: Group) => displayName === resource.spec.displayName;
-  const group = groupBy(world, isLooking(resource) ? isNamed : ({ uuid }) => uuid === resource.status?.uuid);
+  const recorded = groupBy(world, ({ uuid }) => uuid === resource.status?.uuid);
+  const group = recorded ?? (isLooking(resource) ? groupBy(world, (g) => lower(g.displayName) === declares(resource)) : undefined);
   if (!group || !(isLooking(resource) || (group.id === resource.status?.groupId && isMarkedFor(group, resource)))) return false;
   return group.displayName === resource.spec.displayName && hasAttributes(group.attributes, resource.spec.attributes);
 }
@@ -311,7 +311,7 @@ function isPairAsked(world: World, all: AnyResource[], pair: string): boolean {
   return all.some((r) => {
     if (r.kind !== 'LldapMembership') return false;
     const answer = group && consent(group, r.metadata.namespace, world.history.current, world.book);
-    const joined = r.status?.joined;
+    const joined = r.status?.joined ?? r.status?.joining;
     const isRecorded = joined?.userUuid === userUuid && joined?.groupUuid === groupUuid;
     // Whoever has joined stays until the group's owner decides.
     if (isRecorded && (isLooking(r) || ready(r)?.status !== 'True')) return answer !== 'out';

@@ -31,8 +31,10 @@ describe('kubectl get', () => {
   };
 
   for (const kind of Object.keys(expected) as KindName[]) {
-    it(`shows what an ${kind} is, whether it is ready, why not and how old it is; with -o wide also the instance and the message`, async () => {
-      const name = await createWithStatus(bench(), kind, LEAST_SPEC[kind], { conditions: [READY] });
+    it(`shows what an ${kind} is, whether it is ready, why not and how old it is; with -o wide also the instance, the policies and the message`, async () => {
+      const allowedMemberships = { namespaces: { from: 'All' } };
+      const seen = { managementPolicy: 'Observe', ...(kind === 'LldapGroup' && { allowedMemberships }) };
+      const name = await createWithStatus(bench(), kind, { ...LEAST_SPEC[kind], ...seen }, { conditions: [READY] });
       const get = async (...more: string[]) => {
         const { stdout } = await bench().cluster.kubectl(['get', kind, name, '-n', bench().namespace, ...more]);
         return stdout.split('\n').map(cells);
@@ -43,8 +45,10 @@ describe('kubectl get', () => {
       assert.deepEqual(row?.slice(0, -1), [name, ...values, 'False', 'Taken']);
       assert.match(row?.at(-1) ?? '', /^\d+[smh]/);
       const [wideHeader, wideRow] = await get('-o', 'wide');
-      assert.deepEqual(wideHeader, [...(header ?? []), 'INSTANCE', 'MESSAGE']);
-      assert.deepEqual(wideRow?.slice(-2), ['main', 'the name is taken']);
+      const policies = kind === 'LldapGroup' ? ['MEMBERSHIPS FROM', 'POLICY'] : ['POLICY'];
+      assert.deepEqual(wideHeader, [...(header ?? []), 'INSTANCE', ...policies, 'MESSAGE']);
+      const shown = kind === 'LldapGroup' ? ['All', 'Observe'] : ['Observe'];
+      assert.deepEqual(wideRow?.slice(-2 - shown.length), ['main', ...shown, 'the name is taken']);
     });
   }
 });

@@ -73,10 +73,11 @@ export function sameStatus(current: CommonStatus | undefined, next: CommonStatus
   return isDeepStrictEqual(ownPart(current), ownPart(next));
 }
 
-function ownPart(status: CommonStatus | undefined): CommonStatus {
+/** The fields that the operator owns, and its conditions by type, since their order means nothing. */
+function ownPart(status: CommonStatus | undefined): object {
   const conditions = (status?.conditions ?? []).filter((c) => OWN_CONDITIONS.has(c.type));
   const defined = Object.entries(status ?? {}).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(defined), conditions: conditions.sort((a, b) => a.type.localeCompare(b.type)) };
+  return { ...Object.fromEntries(defined), conditions: Object.fromEntries(conditions.map((c) => [c.type, c])) };
 }
 
 function toCondition(type: string, draft: ConditionDraft, resource: Resource, now: number): Condition {

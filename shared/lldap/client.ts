@@ -53,7 +53,7 @@ export function createLldapClientOver(
   { credentials, log, clock }: Pick<LldapClientOptions, 'credentials' | 'log'> & { clock: Clock },
 ): LldapClient {
   const session = createSession({ http, credentials, log, clock });
-  const call = createCall({ http, session, log });
+  const call = createCall({ http, session, log, clock });
   const usersWith = (filters: object) => call(OPERATIONS.users, { filters });
   /** Halves a batch whose answer is too large, and leaves out a user who is too large alone. */
   const usersOf = async (ids: readonly string[]): Promise<LldapAccount[]> => {

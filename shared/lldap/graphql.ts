@@ -1,3 +1,4 @@
+import type { Clock } from '../platform/clock.ts';
 import { type Http, parseJson } from '../platform/http.ts';
 import type { SpanOptions } from '../telemetry/backend.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -16,12 +17,12 @@ export type Call = <Result>(operation: Operation<Result>, variables?: Record<str
  * carries the groups of the time when it was made), the session renews the token, once for all concurrent calls, and
  * each call is repeated once.
  */
-export function createCall({ http, session, log }: { http: Http; session: Session; log: Log }): Call {
+export function createCall({ http, session, log, clock }: { http: Http; session: Session; log: Log; clock: Clock }): Call {
   const attempt = async <Result>(operation: Operation<Result>, variables: Record<string, unknown>, token: string): Promise<Result> => {
-    const started = performance.now();
+    const started = clock.monotonic();
     const recordCall = (outcome: string) => {
       count('lldap_operator.lldap.calls', { operation: operation.name, outcome });
-      log.debug('lldap call', { operation: operation.name, outcome, ms: Math.round(performance.now() - started) });
+      log.debug('lldap call', { operation: operation.name, outcome, ms: Math.round(clock.monotonic() - started) });
     };
     try {
       const result = await inSpan(operation.name, spanOf(operation), () => request(http, operation, variables, token));

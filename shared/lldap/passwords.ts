@@ -1,4 +1,5 @@
 import type { BerWriter, Client } from 'ldapts';
+import { systemClock } from '../platform/clock.ts';
 import { createLimiter } from '../platform/concurrency.ts';
 import type { Log } from '../telemetry/log.ts';
 import { count, inSpan } from '../telemetry/telemetry.ts';
@@ -36,9 +37,9 @@ export function createLldapPasswords(options: LldapPasswordsOptions): LldapPassw
 
   /** Runs the operation when a slot is free. Gives up if that takes too long: behind an lldap that hangs, callers would wait for minutes. */
   const withTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const asked = performance.now();
+    const asked = systemClock.monotonic();
     return limit(async () => {
-      if (performance.now() - asked > timeoutMs)
+      if (systemClock.monotonic() - asked > timeoutMs)
         throw new LldapError('unavailable', "lldap's LDAP port is too slow for the passwords that wait");
       return await work();
     });

@@ -12,7 +12,8 @@ export interface Clock {
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  // `performance` would load `node:perf_hooks`, at the first event of a cold start.
+  monotonic: () => 1000 * process.uptime(),
   sleep: (ms, signal) =>
     setTimeout(ms, undefined, { signal }).catch(() => {
       throw signal?.reason;

@@ -77,11 +77,14 @@ export function ownerByRecord<R extends Owning>(input: {
   const { mark } = object;
   const [resource] = recording
     .filter((r) => !isReleased(r) && !isObserved(r) && (declaredName(r) === object.name || (self && refOf(r) === refOf(self))))
-    .sort(
-      (a, b) => a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) || a.metadata.uid.localeCompare(b.metadata.uid),
-    );
+    .sort((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1));
   if (!resource) return { who: 'nobody', ...(mark && { markNamespace: mark.namespace, origin: mark.origin }) };
   return { who: 'resource', resource, origin: resource.status?.origin ?? 'adopted', marked: false };
+}
+
+/** Orders resources from the oldest, and those of one second by uid. */
+function ageOf({ metadata }: Owning): string {
+  return `${metadata.creationTimestamp} ${metadata.uid}`;
 }
 
 /** The mark with which a resource may change an object, or why it may not. */

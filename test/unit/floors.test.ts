@@ -89,4 +89,8 @@ describe('the code', () => {
       );
     }
   });
+
+  it('orders texts by code unit, because the first comparison by locale loads ICU and takes 8 ms of a cold start', async () => {
+    for (const { path, text } of await modules()) assert.doesNotMatch(text, /\.localeCompare\(|\.toLocale\w+\(|\bIntl\./, path);
+  });
 });

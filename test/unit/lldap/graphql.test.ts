@@ -3,6 +3,7 @@ import { LldapError } from '../../../shared/lldap/api.ts';
 import { createCall } from '../../../shared/lldap/graphql.ts';
 import { OPERATIONS } from '../../../shared/lldap/operations.ts';
 import type { Session } from '../../../shared/lldap/session.ts';
+import { systemClock } from '../../../shared/platform/clock.ts';
 import type { Http, HttpRequest } from '../../../shared/platform/http.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { useTelemetry } from '../support/telemetry.ts';
@@ -18,7 +19,7 @@ const session: Session = {
 /** What becomes of a mutation that is answered with 200 and this body. */
 async function outcome(body: unknown): Promise<string> {
   const http: Http = { request: async () => ({ status: 200, headers: {}, text: JSON.stringify(body) }), close: () => undefined };
-  const call = createCall({ http, session, log: createLog('error', () => undefined) });
+  const call = createCall({ http, session, log: createLog('error', () => undefined), clock: systemClock });
   try {
     return JSON.stringify(await call(OPERATIONS.deleteUser, { userId: 'bob' }));
   } catch (error) {
@@ -78,7 +79,7 @@ describe('a call of lldap', () => {
       lacksRights: (jwt) => withoutRights.has(jwt),
       forget: (refused) => forgotten.push(refused),
     };
-    const call = createCall({ http, session: counted, log: createLog('debug', (line) => lines.push(line)) });
+    const call = createCall({ http, session: counted, log: createLog('debug', (line) => lines.push(line)), clock: systemClock });
     const tokens = () => requests.map(({ headers }) => headers?.Authorization);
     return { call, requests, tokens, forgotten, withoutRights, lines };
   }

@@ -52,7 +52,7 @@ VERSION = $(shell sed -n 's/^  "version": "\(.*\)",$$/\1/p' package.json)
 ENGINE = $(firstword $(foreach engine,docker podman,$(shell command -v $(engine) || true)))
 
 SOURCES := $(shell find functions shared -name '*.ts')
-dist/main.mjs: node_modules/.ready scripts/build.ts $(SOURCES)
+dist/main.mjs: node_modules/.ready scripts/build.ts scripts/bundle-options.ts $(SOURCES)
 	@$(RUN) node scripts/build.ts
 
 node_modules/.ready: package.json package-lock.json

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import { timestamp } from '../../../shared/platform/clock.ts';
 import { about, event, post, useBundle } from './use-bundle.ts';
 
@@ -84,6 +85,27 @@ describe('the bundle', () => {
       assert.deepEqual(await post(started.port, due(-1000)), [503, 'the broker did not accept the reconcile event\n']);
       assert.equal(await stop(started), 0);
     });
+  });
+
+  it('takes a body of any charset and compression, a path with a query, and refuses what it cannot take in one line', async () => {
+    const { port, ...started } = await start('user');
+    const headers = event('', about('LldapUser')).headers as Record<string, string>;
+    const deleted = { ...headers, 'ce-type': 'dev.knative.apiserver.resource.delete' };
+    const answers = async (more: Record<string, string>, body: string | Uint8Array<ArrayBuffer>) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/?a[b]=c`, { method: 'POST', headers: { ...deleted, ...more }, body });
+      return [answer.status, answer.headers.get('content-type'), await answer.text()];
+    };
+    const object = JSON.stringify({ metadata: { name: 'alice' } });
+    const text = 'text/plain; charset=utf-8';
+    assert.deepEqual(await answers({ 'content-type': 'application/json; charset=iso-8859-1' }, object), [204, null, '']);
+    const gzip = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    assert.deepEqual(await answers(gzip, new Uint8Array(gzipSync(object))), [204, null, '']);
+    assert.deepEqual(await answers({ 'content-encoding': 'none' }, object), [415, text, 'unsupported content encoding "none"\n']);
+    assert.deepEqual(await answers({}, ' '.repeat(3_000_000)), [413, text, 'request entity too large\n']);
+    const representation = { ...headers, 'ce-type': 'com.lukidoescode.lldap-operator.reconcile', prefer: 'return=representation' };
+    const [status, type, body] = await answers(representation, '');
+    assert.deepEqual([status, type, JSON.parse(String(body)).result], [503, 'application/json; charset=utf-8', 'unwritten']);
+    assert.equal(await stop({ port, ...started }), 0);
   });
 
   it('requeue needs no credentials', async () => {

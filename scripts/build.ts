@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { standaloneValidators } from '../shared/lldap/build-validators.ts';
@@ -46,16 +46,18 @@ const unused: Plugin = {
   },
 };
 
-/** An ES import of `node:http` reads all of its exports, some of which load HTTP/2 and fetch. A `require` does not. */
-const required: Plugin = {
-  name: 'required',
-  setup: ({ onLoad, onResolve }) => {
-    onResolve({ filter: /^(node:)?https?$/ }, ({ path, kind }) =>
-      kind === 'import-statement' ? { path: path.replace(/^(node:)?/, 'node:'), namespace: 'required' } : undefined,
-    );
-    onLoad({ filter: /.*/, namespace: 'required' }, ({ path }) => ({ contents: `module.exports = require('${path}');` }));
-  },
-};
+const BUILTIN_IMPORT = /\bimport(\{[^}]*\}|\*as [\w$]+ | [\w$]+ )from"([^"./][^"]*)"/g;
+
+/**
+ * Gets Node's own modules without an ES import, which reads all exports of a module and makes Node load what is behind them:
+ * HTTP/2 and fetch for `node:http`, workers for `node:util`.
+ */
+function withoutBuiltinImports(code: string): string {
+  return code.replace(BUILTIN_IMPORT, (_, names: string, module: string) => {
+    const binding = names.startsWith('{') ? names.replaceAll(' as ', ':') : names.replace('*as', '');
+    return `var ${binding}=process.getBuiltinModule("${module}")`;
+  });
+}
 
 const options: BuildOptions = {
   ...BUNDLE,
@@ -63,9 +65,11 @@ const options: BuildOptions = {
   outdir: 'dist',
   chunkNames: 'chunks/[name]-[hash]',
   legalComments: 'linked',
-  plugins: [validators, unused, required],
+  plugins: [validators, unused],
 };
 
 // Chunks are named by their content; the folder's other files belong to a release.
 await rm('dist/chunks', { recursive: true, force: true });
-await build(options);
+await mkdir('dist/chunks', { recursive: true });
+const { outputFiles } = await build({ ...options, write: false });
+for (const { path, text } of outputFiles) await writeFile(path, path.endsWith('.mjs') ? withoutBuiltinImports(text) : text);

@@ -11,6 +11,7 @@ export const BUNDLE: BuildOptions = {
   // Not the identifiers: the log's stack traces name functions, and esbuild's own way to keep names runs at every closure.
   minifyWhitespace: true,
   minifySyntax: true,
-  banner: { js: "import { createRequire as bundleRequire } from 'node:module'; const require = bundleRequire(import.meta.url);" },
+  // All that a bundle requires is Node's own.
+  banner: { js: 'const require = process.getBuiltinModule;' },
   logLevel: 'warning',
 };

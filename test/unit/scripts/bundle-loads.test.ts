@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, readdir, readFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { about, DIST, event, post, useBundle } from './use-bundle.ts';
 
@@ -47,5 +47,20 @@ describe('the bundle loads only what it needs:', () => {
     assert.ok(!holders.includes(''));
     assert.ok(readFileSync(join(DIST, '../node_modules/ajv/dist/core.js'), 'utf8').includes(compiler));
     assert.deepEqual(holding(compiler), []);
+  });
+
+  it('of Node itself, it loads no HTTP/2, no fetch and no workers', async () => {
+    const hook = join(directory(), 'hook.cjs');
+    const output = join(directory(), 'loaded');
+    await writeFile(hook, `process.on('exit', () => require('fs').writeFileSync('${output}', process.moduleLoadList.join()));`);
+    const started = await start('user', { NODE_OPTIONS: `--require ${hook}` });
+    await post(started.port, event('reconcile', about('LldapUser')));
+    assert.equal(await stop(started), 0);
+    const loaded = (await readFile(output, 'utf8')).split(',').map((module) => module.replace('NativeModule ', ''));
+    assert.ok(loaded.includes('http'));
+    assert.deepEqual(
+      loaded.filter((module) => /^(http2|worker_threads|perf_hooks|internal\/deps\/undici.*)$/.test(module)),
+      [],
+    );
   });
 });

@@ -34,7 +34,7 @@ export type Routes = Record<string, EventHandler>;
 
 /** Runs a function that uses lldap. Its credentials must be readable at the start. */
 export async function runReconciling(name: string, routes: (base: Reconciling) => Routes): Promise<void> {
-  await runFunction(name, async (base) => routes({ ...base, io: connectIo(base, await readCredentials(base.config)) }));
+  await runFunction(name, (base) => routes({ ...base, io: connectIo(base, readCredentials(base.config)) }));
 }
 
 /** Serves one function until the process is told to stop, then ends it with 0. If the configuration is wrong, prints one line and ends with 1. */
@@ -69,7 +69,7 @@ function connectIo(base: Base, initial: Credentials): Io {
   const credentials = async (): Promise<Credentials> => {
     // Every call to lldap reads the credentials first, so this is the message in resources and in startup's summary.
     if (lldapProblem) throw new LldapError('unavailable', lldapProblem);
-    const read = await readCredentials(config);
+    const read = readCredentials(config);
     login = read.username;
     return read;
   };

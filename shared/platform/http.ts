@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as https from 'node:https';
 
@@ -14,7 +14,7 @@ export function createHttp(options: HttpOptions): Http {
   const secure = new https.Agent({ ...pool, ...(ca !== undefined && { ca }) });
   return {
     async request({ method, url, headers, body, timeoutMs = options.timeoutMs, maxBytes = MAX_RESPONSE_BYTES }) {
-      const all = { 'User-Agent': 'lldap-knative-operator', ...headers, ...(await authorization(tokenFile)) };
+      const all = { 'User-Agent': 'lldap-knative-operator', ...headers, ...authorization(tokenFile) };
       const open = (): http.ClientRequest => {
         const absolute = new URL(`${base}${url}`);
         return absolute.protocol === 'https:'
@@ -84,12 +84,14 @@ export class HttpError extends Error {
   }
 }
 
-async function authorization(tokenFile: string | undefined): Promise<Record<string, string>> {
+function authorization(tokenFile: string | undefined): Record<string, string> {
   if (!tokenFile) return {};
-  const token = await readFile(tokenFile, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new HttpError('other', `the token in ${tokenFile} cannot be read (${error.code})`);
-  });
-  return { authorization: `Bearer ${token.trim()}` };
+  try {
+    // Mounted in memory: reading it with a thread would take longer.
+    return { authorization: `Bearer ${readFileSync(tokenFile, 'utf8').trim()}` };
+  } catch (error) {
+    throw new HttpError('other', `the token in ${tokenFile} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 /** lldap answers these before it has read the body, and then closes the connection without announcing it. */

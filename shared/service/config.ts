@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Credentials } from '../lldap/session.ts';
 import { LEVELS, type Level } from '../telemetry/log.ts';
@@ -95,18 +95,20 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
 }
 
 /** Reads the mounted Secret for each login, so that a rotated password needs no restart. */
-export async function readCredentials(config: Config): Promise<Credentials> {
+export function readCredentials(config: Config): Credentials {
   const dir = config.credentialsDir;
   if (!dir) throw new ConfigError('CREDENTIALS_DIR is not set: mount the Secret with "username" and "password" and name its folder.');
-  const read = async (key: string): Promise<string> => {
-    const value = await readFile(join(dir, key), 'utf8').catch((error: NodeJS.ErrnoException) => {
-      throw new ConfigError(
-        `The credentials' key "${key}" cannot be read (${error.code}): give the Secret both "username" and "password".`,
-      );
-    });
-    const trimmed = value.replace(/\r?\n$/, '');
-    if (!trimmed) throw new ConfigError(`The credentials' key "${key}" is empty: give the Secret both "username" and "password".`);
-    return trimmed;
-  };
-  return { username: await read('username'), password: await read('password') };
+  return { username: readCredential(dir, 'username'), password: readCredential(dir, 'password') };
+}
+
+function readCredential(dir: string, key: keyof Credentials): string {
+  let value: string;
+  try {
+    value = readFileSync(join(dir, key), 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigError(`The credentials' key "${key}" cannot be read (${code}): give the Secret both "username" and "password".`);
+  }
+  if (!value) throw new ConfigError(`The credentials' key "${key}" is empty: give the Secret both "username" and "password".`);
+  return value;
 }

@@ -119,6 +119,73 @@ describe('shared/kube/connection', () => {
     });
   });
 
+  describe('a pod', () => {
+    const { cert, key } = selfSigned();
+    let serviceAccount: string;
+
+    beforeEach(async () => {
+      serviceAccount = await mkdtemp(join(tmpdir(), 'service-account-'));
+      cleanups.push(() => rm(serviceAccount, { recursive: true }));
+      for (const [name, text] of Object.entries({ token: 'first', 'ca.crt': cert, namespace: 'lldap-operator' }))
+        await writeFile(join(serviceAccount, name), text);
+    });
+    function openIn(host: string, port: number, kubeconfig?: string): Connection {
+      const variables = { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: String(port), KUBECONFIG: kubeconfig };
+      for (const [name, value] of Object.entries(variables)) setVariable(name, value);
+      const connection = connect(undefined, serviceAccount);
+      cleanups.push(() => connection.close());
+      return connection;
+    }
+    function setVariable(name: string, value: string | undefined): void {
+      const before = process.env[name];
+      cleanups.push(() => {
+        if (before === undefined) delete process.env[name];
+        else process.env[name] = before;
+      });
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+    const secure = () => listen(createSecureServer({ key, cert }, listener));
+
+    it('has its address, namespace and certificate from Kubernetes, and sends the token that is mounted at the time', async () => {
+      const connection = openIn('127.0.0.1', await secure());
+      assert.equal(await connection.namespace(), 'lldap-operator');
+      await connection.request(GET);
+      await writeFile(join(serviceAccount, 'token'), 'second\n');
+      await connection.request(GET);
+      assert.deepEqual(
+        received.map(({ headers }) => headers.authorization),
+        ['Bearer first', 'Bearer second'],
+      );
+    });
+
+    it('trusts no other certificate', async () => {
+      await writeFile(join(serviceAccount, 'ca.crt'), selfSigned().cert);
+      assert.match((await failure(openIn('127.0.0.1', await secure()).request(GET))).message, /the TLS handshake failed/);
+      assert.deepEqual(received, []);
+    });
+
+    it('reaches an API server with an IPv6 address', async () => {
+      // Nobody listens there. A wrong address would be another error.
+      assert.match((await failure(openIn('::1', 1).request(GET))).message, /: no connection \(E/);
+    });
+
+    it('says which token cannot be read', async () => {
+      const connection = openIn('127.0.0.1', await secure());
+      await connection.request(GET);
+      await rm(join(serviceAccount, 'token'));
+      const message = `The API server did not answer: the token in ${serviceAccount}/token cannot be read (ENOENT)`;
+      assert.equal((await failure(connection.request(GET))).message, message);
+    });
+
+    it('prefers the kubeconfig that KUBECONFIG names', async () => {
+      const kubeconfig = await writeConfig({ server: await serve() }, { context: { namespace: 'other' } });
+      const connection = openIn('127.0.0.1', 1, kubeconfig);
+      assert.equal(await connection.namespace(), 'other');
+      assert.deepEqual(await connection.request(GET), {});
+    });
+  });
+
   it('the token is read again for each request, since it expires', async () => {
     const apiVersion = 'client.authentication.k8s.io/v1';
     const server = await serve();

@@ -10,7 +10,7 @@ describe('the bundle loads only what it needs:', () => {
   /** A text that only this package's code has. */
   const marks = {
     ldapts: '1.3.6.1.4.1.1466.20037',
-    'client-node': 'KUBERNETES_SERVICE_HOST',
+    'client-node': 'loaded-context',
     opentelemetry: 'OTEL_BSP_SCHEDULE_DELAY',
   };
   const compiler = 'schema with key or id';

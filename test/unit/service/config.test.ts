@@ -210,19 +210,19 @@ describe('shared/service/config', () => {
     it('are read anew each time, so that a rotated password is used at once', async () => {
       await write('username', 'admin');
       await write('password', 'first');
-      assert.deepEqual(await readCredentials(config()), { username: 'admin', password: 'first' });
+      assert.deepEqual(readCredentials(config()), { username: 'admin', password: 'first' });
       await write('password', 'second');
-      assert.deepEqual(await readCredentials(config()), { username: 'admin', password: 'second' });
+      assert.deepEqual(readCredentials(config()), { username: 'admin', password: 'second' });
     });
 
     it('may end with one line break, which editors add; all else counts', async () => {
       await write('username', 'admin\n');
       await write('password', ' p\n\r\n');
-      assert.deepEqual(await readCredentials(config()), { username: 'admin', password: ' p\n' });
+      assert.deepEqual(readCredentials(config()), { username: 'admin', password: ' p\n' });
     });
 
     it('need a folder', async () => {
-      await assert.rejects(readCredentials(loadConfig(ENV)), {
+      assert.throws(() => readCredentials(loadConfig(ENV)), {
         name: 'ConfigError',
         message: 'CREDENTIALS_DIR is not set: mount the Secret with "username" and "password" and name its folder.',
       });
@@ -230,7 +230,7 @@ describe('shared/service/config', () => {
 
     it('need both keys', async () => {
       await write('username', 'admin');
-      await assert.rejects(readCredentials(config()), {
+      assert.throws(() => readCredentials(config()), {
         name: 'ConfigError',
         message: `The credentials' key "password" cannot be read (ENOENT): give the Secret both "username" and "password".`,
       });
@@ -238,7 +238,7 @@ describe('shared/service/config', () => {
 
     it('need files', async () => {
       await mkdir(join(directory, 'username'));
-      await assert.rejects(readCredentials(config()), {
+      assert.throws(() => readCredentials(config()), {
         name: 'ConfigError',
         message: `The credentials' key "username" cannot be read (EISDIR): give the Secret both "username" and "password".`,
       });
@@ -247,7 +247,7 @@ describe('shared/service/config', () => {
     it('need values', async () => {
       await write('username', 'admin');
       await write('password', '\n');
-      await assert.rejects(readCredentials(config()), {
+      assert.throws(() => readCredentials(config()), {
         name: 'ConfigError',
         message: `The credentials' key "password" is empty: give the Secret both "username" and "password".`,
       });

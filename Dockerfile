@@ -16,15 +16,12 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY scripts/build.ts scripts/bundle-options.ts scripts/warm-up.ts ./scripts/
 COPY functions functions/
 COPY shared shared/
-RUN node scripts/build.ts && mkdir -m 777 dist/.cache
+RUN node scripts/build.ts && node scripts/warm-up.ts
 RUN mkdir -p node-alone/usr/local/bin && cp -L "$(command -v node)" node-alone/usr/local/bin/
 RUN cp -L --parents $(ldd "$(command -v node)" | grep -o '/[^ ]*\.so[^ ]*') node-alone/
 # One commit, one time of its files.
 ARG SOURCE_DATE_EPOCH=0
 RUN find dist node-alone -exec touch -h -d "@${SOURCE_DATE_EPOCH}" {} +
-# Node looks for a cache of its own version, processor and user: that of the functions.
-USER 65532:65532
-RUN node scripts/warm-up.ts && chmod -R a+rX dist/.cache/*
 
 FROM scratch AS node-alone
 COPY --from=build /build/node-alone/ /
@@ -33,10 +30,10 @@ FROM ${BASE}
 # The second is where distroless images have it.
 ENV PATH=/usr/local/bin:/nodejs/bin:/usr/bin:/bin NODE_ENV=production
 COPY LICENSE /app/
-COPY --from=build /build/dist/main.mjs /app/
-COPY --from=build /build/dist/chunks /app/chunks/
+COPY --from=build /build/dist/main.cjs /app/
+COPY --from=build /build/dist/parts /app/parts/
 COPY --from=build /build/dist/.cache /app/.cache/
 # Numeric: the kubelet cannot tell from a name that it isn't root.
 USER 65532:65532
 EXPOSE 8080
-ENTRYPOINT ["node", "/app/main.mjs"]
+ENTRYPOINT ["node", "/app/main.cjs"]

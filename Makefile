@@ -29,7 +29,7 @@ check: node_modules/.ready ## Check types, lint and format
 	@$(RUN) tsc
 	@$(RUN) biome check --error-on-warnings .
 
-build: dist/main.mjs ## Bundle the functions into dist/
+build: dist/main.cjs ## Bundle the functions into dist/
 
 release: node_modules/.ready ## Write dist/crds.yaml and dist/install.yaml (IMAGE=registry/name:tag, OVERLAY=single-namespace)
 	@$(RUN) node scripts/release.ts '$(IMAGE)' '$(OVERLAY)'
@@ -52,7 +52,7 @@ VERSION = $(shell sed -n 's/^  "version": "\(.*\)",$$/\1/p' package.json)
 ENGINE = $(firstword $(foreach engine,docker podman,$(shell command -v $(engine) || true)))
 
 SOURCES := $(shell find functions shared -name '*.ts')
-dist/main.mjs: node_modules/.ready scripts/build.ts scripts/bundle-options.ts $(SOURCES)
+dist/main.cjs: node_modules/.ready scripts/build.ts scripts/bundle-options.ts $(SOURCES)
 	@$(RUN) node scripts/build.ts
 
 node_modules/.ready: package.json package-lock.json

@@ -2,16 +2,22 @@ import type { BuildOptions } from 'esbuild';
 
 /** How a function is bundled, whatever is in it. */
 export const BUNDLE: BuildOptions = {
-  outExtension: { '.js': '.mjs' },
+  outExtension: { '.js': '.cjs' },
   bundle: true,
-  splitting: true,
   platform: 'node',
   target: 'node24',
-  format: 'esm',
+  // Not as ES modules: importing a module of Node reads all of its exports, which loads HTTP/2, fetch and workers.
+  format: 'cjs',
+  supported: { 'dynamic-import': false },
   // Not the identifiers: the log's stack traces name functions, and esbuild's own way to keep names runs at every closure.
   minifyWhitespace: true,
   minifySyntax: true,
-  // All that a bundle requires is Node's own.
-  banner: { js: 'const require = process.getBuiltinModule;' },
   logLevel: 'warning',
+};
+
+/** The same for a file that `functions/main.ts` loads. */
+export const PART: BuildOptions = {
+  ...BUNDLE,
+  banner: { js: '(function (require, module, exports) {' },
+  footer: { js: '})' },
 };

@@ -41,4 +41,6 @@ async function call(): Promise<number> {
   }
 }
 
-process.exitCode = await call();
+void call().then((code) => {
+  process.exitCode = code;
+});

@@ -47,7 +47,7 @@ export function barsOf(coldStarts: ColdStart[], { phases, peaksMib, seesLldap }:
 function coldBars([express, ...others]: ColdStart[]): Bar[] {
   if (!express) throw new Error('express alone was not measured');
   return others.flatMap(({ name, cpuMs, rssMib }) => {
-    if (name === 'express alone') return [];
+    if (name === 'express alone' || name === 'changed resource') return [];
     const cpu = ratio(`${name} from zero: CPU, against express alone`, cpuMs, express.cpuMs, COLD[name].cpu, 'ms');
     return [cpu, ratio(`${name} from zero: peak memory, against express alone`, rssMib, express.rssMib, COLD[name].rss, 'MiB')];
   });

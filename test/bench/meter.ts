@@ -116,7 +116,7 @@ export class Meter {
 function partOf([program = '', ...args]: string[]): 'functions' | 'apiserver' | 'etcd' | undefined {
   if (program.endsWith('/kube-apiserver')) return 'apiserver';
   if (program.endsWith('/etcd')) return 'etcd';
-  return args.some((arg) => arg.endsWith('/dist/main.mjs')) ? 'functions' : undefined;
+  return args.some((arg) => arg.endsWith('/dist/main.cjs')) ? 'functions' : undefined;
 }
 
 interface AuditEvent {

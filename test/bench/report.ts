@@ -17,8 +17,8 @@ export function report(coldStarts: ColdStart[], throughput: Throughput, bars: Ba
 }
 
 function coldTable(coldStarts: ColdStart[]): string {
-  const rows = coldStarts.map(({ name, cpuMs, rssMib }) => [name, cpuMs.toFixed(0), rssMib.toFixed(0)]);
-  return `From the start to the answer of the first event, the least of ${ROUNDS}\n${table([['', 'CPU ms', 'peak MiB'], ...rows])}`;
+  const rows = coldStarts.map(({ name, cpuMs, rssMib, wallMs }) => [name, ...[cpuMs, rssMib, wallMs].map((value) => value.toFixed(0))]);
+  return `From the start to the answer of the first event, the least of ${ROUNDS}\n${table([['', 'CPU ms', 'peak MiB', 'wall ms'], ...rows])}`;
 }
 
 function phaseTable({ phases, seesLldap }: Throughput): string {

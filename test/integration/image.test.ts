@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { chmod, cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { Script } from 'node:vm';
 import { EVENT_TYPE } from '../../shared/constants.ts';
 import { type Image, IS_ROOT, layOutImage } from '../local/image/layout.ts';
 import { renderManifests } from '../local/knative/render.ts';
@@ -109,7 +110,7 @@ describe('The image', function () {
   it('holds Node, its libraries and the bundles, and nothing else', async () => {
     const files: string[] = [];
     for (const path of tree) if ((await stat(join(image.root, path))).isFile()) files.push(path);
-    const ours = /^app\/(LICENSE|main\.mjs|chunks\/[\w.-]+\.mjs(\.LEGAL\.txt)?|\.cache\/v24[\w.-]+\/[0-9a-f]{8})$/;
+    const ours = /^app\/(LICENSE|main\.cjs|parts\/[\w-]+\.cjs(\.LEGAL\.txt)?|\.cache\/[\w-]+\/[\w-]+)$/;
     const others = files.filter((path) => !ours.test(path) && !path.startsWith(MOUNT.slice(1)));
     assert.deepEqual(
       others.filter((path) => !/^usr\/local\/bin\/node$|\.so\.?[\d.]*$/.test(path)),
@@ -166,14 +167,16 @@ describe('The image', function () {
     );
   });
 
-  it('brings the compile cache that its user finds, so that nothing is compiled at a start', async () => {
-    const running = await serve('user', { NODE_DEBUG_NATIVE: 'COMPILE_CACHE' });
-    await post(running.port, EVENT_TYPE.reconcile, { 'ce-kind': 'LldapUser', 'ce-namespace': 'team', 'ce-name': 'alice' });
-    await stop(running);
-    const { stderr } = running.output;
-    const accepted = stderr.match(/was accepted/g)?.length ?? 0;
-    if (IS_ROOT) assert.ok(accepted > 2, stderr);
-    assert.doesNotMatch(stderr, /was rejected|mismatch/);
+  it('has a compile cache for each function, of its own Node and its own bundle', async () => {
+    const { services } = typedManifests(await renderManifests());
+    for (const { spec } of services) {
+      const [name = ''] = spec?.template?.spec?.containers?.[0]?.args ?? [];
+      const [source, cachedData] = await Promise.all(
+        ['parts/functions.cjs', `.cache/${name}/functions`].map((path) => readFile(join(image.root, 'app', path))),
+      );
+      // This process is the same Node.
+      assert.equal(new Script(source?.toString('latin1') ?? '', { cachedData }).cachedDataRejected, false, name);
+    }
   });
 
   it('leaves its own file system as it is', async () => {
@@ -213,7 +216,7 @@ function collect(child: ChildProcess): Running['output'] {
 
 async function hashes(dist: string): Promise<Record<string, string>> {
   const result: Record<string, string> = {};
-  for (const path of (await readdir(dist, { recursive: true })).filter((each) => /\.(mjs|txt)$/.test(each)).sort())
+  for (const path of (await readdir(dist, { recursive: true })).filter((each) => /\.(cjs|txt)$/.test(each)).sort())
     result[path] = createHash('sha256')
       .update(await readFile(join(dist, path)))
       .digest('hex');

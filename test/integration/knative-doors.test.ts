@@ -13,7 +13,7 @@ import { installCrds } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type LocalLldap, startLldap } from '../local/lldap/start.ts';
 
-const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
+const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 const OWN = 'lldap-operator';
 const AUDIENCE = 'lldap-operator';
 const FUNCTIONS = ['user', 'group', 'membership', 'attribute-schema', 'startup', 'requeue'].map((name) => `${OWN}-${name}`);

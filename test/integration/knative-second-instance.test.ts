@@ -10,7 +10,7 @@ import { installCrds } from '../local/kube/crds.ts';
 import { CLUSTER_TIMEOUT_MS } from '../local/kube/shared.ts';
 import { type LocalLldap, startLldap } from '../local/lldap/start.ts';
 
-const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
+const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 
 interface Installation {
   lldap: LocalLldap & { close(): Promise<void> };

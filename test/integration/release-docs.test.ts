@@ -15,7 +15,7 @@ import { type LocalLldap, startLldap } from '../local/lldap/start.ts';
 import { ensureTools } from '../local/tools/build.ts';
 import { allPages, blocksOf, fencedIn, installKnativeKinds, type Place, preparePlace, RUN_BY } from './support/pages.ts';
 
-const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
+const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 
 /** Somebody who follows the pages from an empty cluster on: every command of theirs that does not say what it needs. */
 describe('Who follows the pages', function () {

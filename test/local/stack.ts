@@ -34,7 +34,7 @@ export interface StackOptions extends Pick<KnativeOptions, 'idleMs' | 'jobs' | '
 }
 
 const NAMESPACE = 'lldap-operator';
-const BUNDLE = fileURLToPath(new URL('../../dist/main.mjs', import.meta.url));
+const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
 
 export async function startStack({
   settings = {},

@@ -41,8 +41,8 @@ describe('The Dockerfile', () => {
       steps('copy').map(({ from, sources, to }) => [from, ...sources, to]),
       [
         [undefined, 'LICENSE', '/app/'],
-        ['build', '/build/dist/main.mjs', '/app/'],
-        ['build', '/build/dist/chunks', '/app/chunks/'],
+        ['build', '/build/dist/main.cjs', '/app/'],
+        ['build', '/build/dist/parts', '/app/parts/'],
         ['build', '/build/dist/.cache', '/app/.cache/'],
       ],
     );
@@ -51,7 +51,7 @@ describe('The Dockerfile', () => {
   it('starts Node itself, not a shell, so that it gets the signals, and as a user with a number', () => {
     assert.deepEqual(
       steps('entrypoint').map(({ command }) => command),
-      [['node', '/app/main.mjs']],
+      [['node', '/app/main.cjs']],
     );
     assert.match(steps('user').at(-1)?.user ?? '', /^[1-9]\d+:[1-9]\d+$/);
   });
@@ -68,7 +68,7 @@ describe('The Dockerfile', () => {
 
   for (const [sentence, text] of Object.entries({
     'an instruction that nobody here knows': 'FROM scratch\nONBUILD RUN x',
-    'a command in shell form, which a shell would run': 'FROM scratch\nENTRYPOINT node main.mjs',
+    'a command in shell form, which a shell would run': 'FROM scratch\nENTRYPOINT node main.cjs',
     'a step before the first stage': 'RUN x',
   })) {
     it(`would not be read here with ${sentence}`, () => assert.throws(() => parseDockerfile(text)));

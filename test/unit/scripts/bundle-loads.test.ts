@@ -24,9 +24,9 @@ describe('the bundle loads only what it needs:', () => {
     const files = new Set<string>();
     for (const file of await readdir(coverage)) {
       const { result } = JSON.parse(await readFile(join(coverage, file), 'utf8')) as { result: { url: string }[] };
-      for (const { url } of result) if (url.startsWith('file:') && url.includes('/dist/')) files.add(url);
+      for (const { url } of result) if (url.includes('/dist/parts/')) files.add(url);
     }
-    assert.ok(files.size > 3, 'no files');
+    assert.ok(files.size > 0, 'no files');
     const texts = [...files].map((url) => readFileSync(new URL(url), 'utf8'));
     return Object.entries(marks).flatMap(([name, mark]) => (texts.some((text) => text.includes(mark)) ? [name] : []));
   }
@@ -40,7 +40,7 @@ describe('the bundle loads only what it needs:', () => {
   });
 
   it('all of that is in the bundle, each in a file of its own, but not the compiler of schemas', () => {
-    const files = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.mjs'));
+    const files = readdirSync(DIST, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.cjs'));
     const holding = (mark: string) => files.filter((file) => readFileSync(join(DIST, file), 'utf8').includes(mark));
     const holders = Object.values(marks).map((mark) => holding(mark).join());
     assert.equal(new Set(holders).size, 3);

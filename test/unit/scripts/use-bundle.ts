@@ -45,7 +45,7 @@ export function useBundle(): Bundle {
   const cleanups: (() => void)[] = [];
 
   before(async () => {
-    assert.ok(existsSync(join(DIST, 'main.mjs')), 'build it first: make build');
+    assert.ok(existsSync(join(DIST, 'main.cjs')), 'build it first: make build');
     directory = await mkdtemp(join(tmpdir(), 'bundle-'));
     await writeFile(join(directory, 'username'), 'admin');
     await writeFile(join(directory, 'password'), 'hush');
@@ -68,7 +68,7 @@ export function useBundle(): Bundle {
   after(() => rm(directory, { recursive: true }));
 
   function run(args: string[], settings: Record<string, string> = {}): ChildProcess {
-    const child = spawn(process.execPath, [join(DIST, 'main.mjs'), ...args], { env: { ...env, ...settings }, stdio: 'pipe' });
+    const child = spawn(process.execPath, [join(DIST, 'main.cjs'), ...args], { env: { ...env, ...settings }, stdio: 'pipe' });
     cleanups.push(() => child.kill('SIGKILL'));
     return child;
   }

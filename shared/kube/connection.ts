@@ -28,7 +28,7 @@ const TIMEOUT_MS = 15_000;
 const KEEP_ALIVE_MS = 30_000;
 
 /** Where a pod finds its ServiceAccount. */
-const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+export const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
  * Connects to the API server by the standard configuration (KUBECONFIG, or the pod's ServiceAccount), and keeps connections

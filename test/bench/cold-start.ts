@@ -1,13 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { build } from 'esbuild';
 import { BUNDLE, PART } from '../../scripts/bundle-options.ts';
-import { API_GROUP, API_VERSION, EVENT_TYPE, FINALIZER } from '../../shared/constants.ts';
+import { API_VERSION, EVENT_TYPE, FINALIZER, INSTANCE_LABEL } from '../../shared/constants.ts';
+import { SERVICE_ACCOUNT } from '../../shared/kube/connection.ts';
 import { theGuard } from '../local/guard.ts';
+import type { Cluster } from '../local/kube/cluster.ts';
 import { portForChild } from '../local/ports.ts';
 import type { Stack } from '../local/stack.ts';
 import { exactCpuMsOf, peakMibOf } from './processes.ts';
@@ -22,6 +24,8 @@ const ROOT = join(import.meta.dirname, '../..');
 const READY_WITHIN_MS = 30_000;
 const PROBE_MS = 5;
 const NAME = 'bench-cold-0';
+/** Not the stack's, whose functions would reconcile the resource first. */
+const INSTANCE = 'bench-cold';
 
 export interface ColdStart {
   name: 'express alone' | 'settled event' | 'full reconcile' | 'changed resource';
@@ -65,9 +69,9 @@ export async function measureColdStarts(stack: Stack): Promise<ColdStart[]> {
   }
 }
 
-async function makeSubjects({ cluster, lldap, instance }: Stack, folder: string): Promise<Subject[]> {
+async function makeSubjects({ cluster, lldap }: Stack, folder: string): Promise<Subject[]> {
   const express = await bundleExpress(folder);
-  const labels = { [`${API_GROUP}/lldap-instance`]: instance };
+  const labels = { [INSTANCE_LABEL]: INSTANCE };
   const object = {
     apiVersion: API_VERSION,
     kind: 'LldapUser',
@@ -85,15 +89,15 @@ async function makeSubjects({ cluster, lldap, instance }: Stack, folder: string)
   await writeFile(join(folder, 'username'), lldap.admin.username);
   await writeFile(join(folder, 'password'), lldap.admin.password);
   const env = {
-    LLDAP_INSTANCE: instance,
+    LLDAP_INSTANCE: INSTANCE,
     LLDAP_URL: lldap.url,
     LLDAP_LDAP_URL: lldap.ldapUrl,
     LLDAP_CA: lldap.ca ?? '',
     BROKER_URL: `${lldap.url}/no-broker`,
     CREDENTIALS_DIR: folder,
-    KUBECONFIG: await cluster.kubeconfigFor('lldap-operator', 'lldap-operator-user'),
+    ...(await mountServiceAccount(cluster, folder)),
   };
-  const command = [join(ROOT, 'dist/main.cjs'), 'user'];
+  const command = [await copyBundle(folder), 'user'];
   const update = sourceEvent(settled);
   const full = { headers: { ...update.headers, 'ce-type': EVENT_TYPE.reconcile }, body: '' };
   let changes = 0;
@@ -122,6 +126,29 @@ function sourceEvent(object: unknown): SourceEvent {
     'ce-name': NAME,
   };
   return { headers, body: JSON.stringify(object) };
+}
+
+/** What a pod has. @returns the variables that name the API server */
+async function mountServiceAccount(cluster: Cluster, folder: string): Promise<Record<string, string>> {
+  const files = {
+    token: await cluster.tokenFor('lldap-operator', 'lldap-operator-user'),
+    'ca.crt': cluster.ca,
+    namespace: 'lldap-operator',
+  };
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
+  const { hostname, port } = new URL(cluster.url);
+  return { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port };
+}
+
+/** The bundle, with the path at which a pod finds its ServiceAccount replaced by the folder's. */
+async function copyBundle(folder: string): Promise<string> {
+  const copy = join(folder, 'dist');
+  await cp(join(ROOT, 'dist'), copy, { recursive: true, filter: (path) => !path.endsWith('.cache') });
+  const functions = join(copy, 'parts/functions.cjs');
+  const code = await readFile(functions, 'utf8');
+  if (!code.includes(SERVICE_ACCOUNT)) throw new Error('the bundle does not name the path of the ServiceAccount');
+  await writeFile(functions, code.replaceAll(SERVICE_ACCOUNT, folder));
+  return join(copy, 'main.cjs');
 }
 
 async function bundleExpress(folder: string): Promise<string> {

@@ -28,10 +28,12 @@ const UNUSED = [
   'send',
   'serve-static',
 ];
+/** express's messages for its own developers, for which the package looks at the terminal and its colours. */
+const SILENT_DEBUG = 'module.exports = () => () => {};';
 /** All media types of the functions' answers, of the 2,500 that express would sort at every start. */
 const MEDIA_TYPES = ['application/json', 'text/plain'];
 
-/** Replaces {@link UNUSED} by what throws when it is used. */
+/** Replaces {@link UNUSED} by what throws when it is used, and reduces what is used to what is needed. */
 const unused: Plugin = {
   name: 'unused',
   setup: ({ onLoad, onResolve }) => {
@@ -39,6 +41,7 @@ const unused: Plugin = {
     onLoad({ filter: /./, namespace: 'unused' }, ({ path }) => ({
       contents: `const fail = () => { throw new Error('${path} is not part of this bundle'); }; module.exports = new Proxy(fail, { get: fail });`,
     }));
+    onLoad({ filter: /\/debug\/src\/index\.js$/ }, () => ({ contents: SILENT_DEBUG }));
     onLoad({ filter: /mime-db\/db\.json$/ }, async ({ path }) => {
       const types = JSON.parse(await readFile(path, 'utf8'));
       return { contents: JSON.stringify(Object.fromEntries(MEDIA_TYPES.map((type) => [type, types[type]]))), loader: 'json' };

@@ -1,5 +1,6 @@
 import { checkEnd } from './final-checks.ts';
 import type { AnyResource } from './kube-double.ts';
+import { isLooking } from './ownership-oracle.ts';
 import { createRandom } from './random.ts';
 import { justified, reasonOf } from './reason-checks.ts';
 import type { Schedule } from './schedule.ts';
@@ -106,6 +107,8 @@ async function quiet(world: World, schedule: Schedule): Promise<void> {
     await lookAtAll(world, schedule);
     const isUnsure = (key: string) => {
       const resource = world.kube.resources.get(key);
+      // What is under Observe is told nothing, so its conditions are as of its last look.
+      if (resource && isLooking(resource)) return true;
       return reasonOf(resource) !== '' || (resource?.kind === 'LldapUser' && world.invariants.contested.has(resource.status?.uuid ?? ''));
     };
     const isExcused = (write: string) => due.has(write) || (isFirst && isUnsure(write.replace(/^status /, '')));

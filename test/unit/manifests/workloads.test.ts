@@ -126,6 +126,10 @@ describe('The manifests run functions and Jobs', function () {
     }
   });
 
+  it('without a period of the readiness probe, for which Knative asks every 50 ms instead of every second', () => {
+    for (const { spec } of typed.services) assert.equal(spec?.template?.spec?.containers?.[0]?.readinessProbe?.periodSeconds, undefined);
+  });
+
   it('with every setting from the ConfigMap', () => {
     assert.deepEqual(Object.keys(typed.config).sort(), SETTINGS);
     for (const spec of everyone()) assert.deepEqual(container(spec).envFrom, [{ configMapRef: { name: NAME } }]);

@@ -1,6 +1,6 @@
 import type { ReconcileContext } from '../../shared/engine/context.ts';
 import type { Kind } from '../../shared/engine/kind.ts';
-import type { AttributeTarget, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
+import type { AttributeTarget, Joined, LldapGroup, LldapMembership, LldapUser, ResourceOf } from '../../shared/kube/resources.ts';
 import type { LldapAccount, LldapGroupAccount, LldapGroupRef } from '../../shared/lldap/api.ts';
 import { foldGroupName, hasGroupName, isBuiltInGroup } from '../../shared/lldap/names.ts';
 import { enqueueDependents, targetOf } from '../../shared/lookup/dependents.ts';
@@ -75,7 +75,7 @@ export const membershipKind: Kind<'LldapMembership', Dependencies, Observed, Ste
     const { userName, groupName } = resource.spec;
     const { userKey } = membershipKeys(resource);
     const recorded = await leaveRevoked(context);
-    const known = recorded && hasGroupName(recorded.group, groupName) ? recorded.group : undefined;
+    const known = recorded.find((judged) => hasGroupName(judged.group, groupName))?.group;
     // First, since a membership that the group's owner does not admit must not tell whether the user exists.
     const group = await findDependency(context, {
       kind: 'LldapGroup',
@@ -202,29 +202,41 @@ async function recover(context: MembershipContext): Promise<void> {
 }
 
 /**
- * Removes a member whom the owner of the recorded group no longer admits. A resource that is suspended, or whose names
- * mean something else by now, is no exception.
+ * Removes a member whom the owner of a recorded group no longer admits. A resource that is suspended, or whose names mean
+ * something else by now, is no exception.
  *
- * @returns the recorded group, unless any namespace may join it
+ * @returns the recorded groups, unless any namespace may join them
  */
-async function leaveRevoked(context: MembershipContext): Promise<Judged | undefined> {
-  const { io, draft, policy, resource } = context;
-  const record = draft.joining ?? draft.joined;
-  if (!record || isPrivileged(policy, resource.metadata.namespace)) return undefined;
-  const group = await io.lldap.group(record.groupId);
-  if (group?.uuid !== record.groupUuid || isBuiltInGroup(group.displayName)) return undefined;
-  const admission = await judge(context, group);
-  if (admission.admitted || !admission.revoked) return { group, admission };
-  const account = await io.lldap.user(membershipKeys(resource).userKey);
-  const isJoined = account?.uuid === record.userUuid && isMember(account, group);
-  if (isJoined && !(await isClaimedByOthers(context, account, group))) {
-    context.checkpoint();
-    await io.lldap.removeUserFromGroup(account.id, group.id);
-    context.did.push(DESCRIPTIONS.leave);
+async function leaveRevoked(context: MembershipContext): Promise<Judged[]> {
+  const { draft, policy, resource } = context;
+  const judged: Judged[] = [];
+  if (isPrivileged(policy, resource.metadata.namespace)) return judged;
+  for (const field of ['joined', 'joining'] as const) {
+    const record = draft[field];
+    const known = judged.find(({ group }) => group.uuid === record?.groupUuid);
+    const found = record && (known ?? (await judgeRecorded(context, record)));
+    if (!record || !found) continue;
+    if (!known) judged.push(found);
+    if (found.admission.admitted || !found.admission.revoked) continue;
+    await leaveGroup(context, record, found.group);
+    delete draft[field];
   }
-  delete draft.joined;
-  delete draft.joining;
-  return { group, admission };
+  return judged;
+}
+
+async function judgeRecorded(context: MembershipContext, { groupId, groupUuid }: Joined): Promise<Judged | undefined> {
+  const group = await context.io.lldap.group(groupId);
+  if (group?.uuid !== groupUuid || isBuiltInGroup(group.displayName)) return undefined;
+  return { group, admission: await judge(context, group) };
+}
+
+async function leaveGroup(context: MembershipContext, { userUuid }: Joined, group: LldapGroupAccount): Promise<void> {
+  const { io, resource } = context;
+  const account = await io.lldap.user(membershipKeys(resource).userKey);
+  if (account?.uuid !== userUuid || !isMember(account, group) || (await isClaimedByOthers(context, account, group))) return;
+  context.checkpoint();
+  await io.lldap.removeUserFromGroup(account.id, group.id);
+  context.did.push(DESCRIPTIONS.leave);
 }
 
 /** A group's owner that has decided otherwise may have looked for its memberships before this one's status told of the join. */
@@ -262,10 +274,11 @@ async function undoJoin(context: MembershipContext): Promise<void> {
 async function requireConsent(
   context: MembershipContext,
   { object, resource }: Dependencies['group'],
-  recorded: Judged | undefined,
+  recorded: readonly Judged[],
 ): Promise<LldapGroupAccount | undefined> {
   if (!object || isBuiltInGroup(context.resource.spec.groupName)) return undefined;
-  const admission = recorded?.group === object ? recorded.admission : await judge(context, object, { known: resource });
+  const known = recorded.find(({ group }) => group === object);
+  const admission = known?.admission ?? (await judge(context, object, { known: resource }));
   if (!admission.admitted) throw admission.failure;
   return admission.isOthers ? object : undefined;
 }

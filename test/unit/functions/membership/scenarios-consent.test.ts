@@ -319,6 +319,20 @@ describe('the consent of a group', () => {
       assert.deepEqual(w.members('Crew'), []);
     });
 
+    it('removes a member of a group that was renamed, while the join of its successor is not confirmed', async () => {
+      await admitted();
+      const { joined } = w.status(KIND, BLUE);
+      w.unwatched(() => {
+        w.apply('LldapGroup', 'team/crew', { displayName: 'Old crew', allowedMemberships: { namespaces: { from: 'Same' } } });
+        w.byHand((directory) => directory.updateGroup({ id: w.groupOf('Crew').id, displayName: 'Old crew' }));
+        w.byHand((directory) => directory.createGroup({ displayName: 'Crew' }));
+        const { id, uuid } = w.groupOf('Crew');
+        w.forge(KIND, BLUE, { joining: { userUuid: joined?.userUuid ?? '', groupId: id, groupUuid: uuid } });
+      });
+      await w.reconcile(KIND, BLUE);
+      assert.deepEqual(w.members('Old crew'), []);
+    });
+
     it('leaves a member that another admitted membership declares', async () => {
       await admitted();
       w.membership('team/m', 'alice', 'Crew');

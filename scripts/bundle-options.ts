@@ -18,6 +18,8 @@ export const BUNDLE: BuildOptions = {
 /** The same for a file that `functions/main.ts` loads. */
 export const PART: BuildOptions = {
   ...BUNDLE,
+  // Packages make a `require` of it, for Node's own modules, which need no place to be found from.
+  define: { 'import.meta.url': '"file:///"' },
   banner: { js: '(function (require, module, exports) {' },
   footer: { js: '})' },
 };

@@ -13,7 +13,7 @@ import { API_VERSION, EVENT_TYPE, INSTANCE_LABEL } from '../shared/constants.ts'
  * Fills the compile cache of `dist/`: starts each function and sends it events, so that V8 compiles what a cold start runs. One
  * server stands for the API server, lldap and the broker. Nobody listens for LDAP.
  *
- * Exits with 1 if a function does not start, refuses an event, or does not stop on SIGTERM.
+ * Exits with 1 if a function does not start, refuses an event, leaves a resource unready, or does not stop on SIGTERM.
  */
 
 const INSTANCE = 'warm-up';
@@ -38,6 +38,9 @@ const SECRET = Buffer.from('0123456789abcdef0123456789abcdef').toString('base64'
 const TOKEN = ['{}', JSON.stringify({ exp: 4e9, iat: 0, groups: ['lldap_admin'] }), '']
   .map((part) => Buffer.from(part).toString('base64url'))
   .join('.');
+
+/** The names of resources that the function has made Ready. */
+const ready = new Set<string>();
 
 const folder = await mkdtemp(join(tmpdir(), 'warm-up-'));
 const server = createServer(async (request, response) => {
@@ -78,6 +81,7 @@ async function environment(url: string): Promise<Record<string, string>> {
     LLDAP_URL: url,
     LLDAP_LDAP_URL: 'ldap://127.0.0.1:1',
     BROKER_URL: `${url}/broker`,
+    PRIVILEGED_NAMESPACES: 'tenant',
     STARTUP_URL: url,
     CREDENTIALS_DIR: folder,
     KUBECONFIG: join(folder, 'kubeconfig'),
@@ -95,16 +99,22 @@ function run(name: string, env: Record<string, string>): ChildProcess {
 async function warmUp(name: string, env: Record<string, string>, type: string, kind: string, names: string[]): Promise<void> {
   const child = run(name, env);
   const ended = once(child, 'exit');
-  const port = await served(child);
-  if (port === undefined) throw new Error(`${name} did not start`);
-  await fetch(`http://127.0.0.1:${port}/health/readiness`);
-  for (const resource of names) {
-    const { status } = await fetch(`http://127.0.0.1:${port}/`, eventFor(type, kind, resource));
-    if (status !== 204) throw new Error(`${name} answered ${status}`);
+  try {
+    const port = await served(child);
+    if (port === undefined) throw new Error(`${name} did not start`);
+    await fetch(`http://127.0.0.1:${port}/health/readiness`);
+    for (const resource of names) {
+      const { status } = await fetch(`http://127.0.0.1:${port}/`, eventFor(type, kind, resource));
+      if (status !== 204) throw new Error(`${name} answered ${status}`);
+      // A password needs LDAP.
+      if (type === UPDATE && resource !== 'with-password' && !ready.has(resource)) throw new Error(`${kind} ${resource} is not Ready`);
+    }
+  } finally {
+    child.kill('SIGTERM');
   }
-  child.kill('SIGTERM');
   const [code] = await ended;
   if (code !== 0) throw new Error(`${name} ended with ${code}`);
+  ready.clear();
 }
 
 /** Reads the port from the process's log. Returns undefined if the process ends without logging it. */
@@ -162,9 +172,15 @@ function answer({ method, url = '' }: IncomingMessage, body: string): [status: n
   if (pathname === '/api/graphql') return [200, graphqlAnswer(JSON.parse(body))];
   if (pathname.includes('/secrets/')) return [200, { metadata: { name: 'secret', namespace: 'tenant' }, data: { key: SECRET } }];
   const [, kind, name] = /\/(lldap\w+)\/([^/]+)/.exec(pathname) ?? [];
-  if (kind && name)
-    return [200, { ...resourceOf(KINDS[kind] ?? '', name), ...(method === 'PATCH' && { status: JSON.parse(body).status }) }];
+  if (kind && name) return [200, { ...resourceOf(KINDS[kind] ?? '', name), ...(method === 'PATCH' && { status: statusIn(name, body) }) }];
   return method === 'GET' ? [200, { items: [], metadata: {} }] : [pathname === '/' ? 503 : 201, JSON.parse(body)];
+}
+
+/** The status that a patch writes, if it does. */
+function statusIn(name: string, patch: string): unknown {
+  const { status } = JSON.parse(patch);
+  if (status?.ready) ready.add(name);
+  return status;
 }
 
 /** lldap with a user and a group that nobody owns, both named `known`. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { about, DIST, event, post, useBundle } from './use-bundle.ts';
+import { about, DIST, event, NOWHERE, post, useBundle } from './use-bundle.ts';
 
 describe('the bundle loads only what it needs:', () => {
   const { directory, start, stop } = useBundle();
@@ -16,9 +16,9 @@ describe('the bundle loads only what it needs:', () => {
   const compiler = 'schema with key or id';
 
   /** The packages among the files that the process had loaded when it ended, as V8 itself tells. */
-  async function loadedBy(work: (port: number) => Promise<unknown>): Promise<string[]> {
+  async function loadedBy(work: (port: number) => Promise<unknown>, settings: Record<string, string> = {}): Promise<string[]> {
     const coverage = await mkdtemp(join(directory(), 'coverage-'));
-    const started = await start('user', { NODE_V8_COVERAGE: coverage });
+    const started = await start('user', { ...settings, NODE_V8_COVERAGE: coverage });
     await work(started.port);
     assert.equal(await stop(started), 0);
     const files = new Set<string>();
@@ -37,6 +37,11 @@ describe('the bundle loads only what it needs:', () => {
 
   it('its first event loads what leads to the API server, and nothing for passwords or telemetry', async () => {
     assert.deepEqual(await loadedBy((port) => post(port, event('reconcile', about('LldapUser')))), ['client-node']);
+  });
+
+  it('telemetry is loaded where it is configured', async () => {
+    const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://${NOWHERE}` };
+    assert.deepEqual(await loadedBy((port) => fetch(`http://127.0.0.1:${port}/health/readiness`), settings), ['opentelemetry']);
   });
 
   it('all of that is in the bundle, each in a file of its own, but not the compiler of schemas', () => {

@@ -27,16 +27,16 @@ interface Values {
   value: string[];
 }
 
-/** Of what is not there any more, lldap changes nothing. */
+/** Of what is not there any more, lldap changes nothing; and whoever is in no group, nobody takes out. */
 export function isVain(operation: string, variables: Fields, moment: Moment): boolean {
   const { user, group, userId, groupId } = variables as { user?: Fields; group?: Fields; userId?: unknown; groupId?: unknown };
   if (operation.startsWith('create')) return false;
   const aboutUser = user?.id ?? userId;
   const aboutGroup = group?.id ?? groupId;
-  return (
-    (aboutUser !== undefined && userNamed(moment, String(aboutUser)) === undefined) ||
-    (aboutGroup !== undefined && groupOf(moment, aboutGroup) === undefined)
-  );
+  const named = userNamed(moment, String(aboutUser));
+  const ofId = groupOf(moment, aboutGroup);
+  if (operation === 'removeUserFromGroup' && !named?.memberOf.includes(ofId?.name ?? '')) return true;
+  return (aboutUser !== undefined && named === undefined) || (aboutGroup !== undefined && ofId === undefined);
 }
 
 /** What a reconcile may have seen: lldap at one moment, and the resources at that or a later one. */
@@ -51,6 +51,13 @@ export function pairOf({ userId, groupId }: Fields, moment: Moment): string {
 
 export const userNamed = (moment: Moment, id: string) => moment.objects.find((o) => o.kind === 'LldapUser' && o.name === lower(id));
 export const groupOf = (moment: Moment, id: unknown) => moment.objects.find((o) => o.kind === 'LldapGroup' && o.groupId === id);
+
+/** The user or group that is updated or deleted. */
+export function objectOf(operation: string, variables: Fields, moment: Moment): Identity | undefined {
+  if (!/^(update|delete)(User|Group)$/.test(operation)) return undefined;
+  const { user, group, userId, groupId } = variables as { user?: Fields; group?: Fields; userId?: unknown; groupId?: unknown };
+  return operation.endsWith('User') ? userNamed(moment, String(user?.id ?? userId)) : groupOf(moment, group?.id ?? groupId);
+}
 
 export function passwordAsked({ spec, metadata }: ResourceOf['LldapUser'], moment: Moment): string | undefined {
   const ref = spec.passwordSecretRef;

@@ -1,8 +1,7 @@
 import { MARK_ATTRIBUTE } from '../../shared/constants.ts';
 import type { History, Moment } from './history.ts';
 import type { AnyResource } from './kube-double.ts';
-import type { Identity } from './lldap-double.ts';
-import { type Fields, groupOf, userNamed } from './mutation-oracle.ts';
+import { type Fields, objectOf } from './mutation-oracle.ts';
 import { declares, isLetGo, isLooking, lower, readMark } from './ownership-oracle.ts';
 
 /**
@@ -27,7 +26,7 @@ export class Possession {
 
   /** Before an update or a deletion: the promise that it breaks. @param since the moment of the reading that led to it */
   brokenBy(self: AnyResource, since: number, operation: string, variables: Fields): string | undefined {
-    const object = this.#objectOf(operation, variables);
+    const object = objectOf(operation, variables, this.#history.current);
     if (!object) return undefined;
     const { uuid, name } = object;
     const had = this.#had.get(uuid);
@@ -48,7 +47,7 @@ export class Possession {
   /** After a mutation for a resource. */
   note(self: AnyResource, operation: string, variables: Fields, result: unknown): void {
     if (operation.startsWith('create')) this.#take((result as { uuid: string }).uuid, self);
-    const object = this.#objectOf(operation, variables);
+    const object = objectOf(operation, variables, this.#history.current);
     const change = (variables.user ?? variables.group) as { insertAttributes?: { name: string; value: string[] }[] } | undefined;
     const written = change?.insertAttributes?.find((a) => a.name === MARK_ATTRIBUTE);
     if (!object || !written) return;
@@ -89,12 +88,5 @@ export class Possession {
 
   #take(uuid: string, { metadata }: AnyResource): void {
     this.#had.set(uuid, { uid: metadata.uid, since: this.#history.now });
-  }
-
-  #objectOf(operation: string, variables: Fields): Identity | undefined {
-    if (!/^(update|delete)(User|Group)$/.test(operation)) return undefined;
-    const { user, group, userId, groupId } = variables as { user?: Fields; group?: Fields; userId?: unknown; groupId?: unknown };
-    const { current } = this.#history;
-    return operation.endsWith('User') ? userNamed(current, String(user?.id ?? userId)) : groupOf(current, group?.id ?? groupId);
   }
 }

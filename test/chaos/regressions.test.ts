@@ -397,4 +397,41 @@ describe('schedules that once broke a promise', () => {
     { do: 'run', actions: 5, seed: 0 },
     { do: 'restore', of: 'kube', bare: true },
   ]);
+
+  keepsItsPromises(
+    'a group that is taken over for a resource which a restore made vanish stays as it was found',
+    [
+      {
+        do: 'apply',
+        kind: 'LldapGroup',
+        at: 'a/r1',
+        spec: {
+          displayName: 'team',
+          allowedMemberships: { namespaces: { from: 'Selector', selector: { matchLabels: { team: 'blue' } } } },
+          deletionPolicy: 'Delete',
+        },
+      },
+      { do: 'run', actions: 1, seed: 669455 },
+      { do: 'apply', kind: 'LldapGroup', at: 'b/r1', spec: { displayName: 'team', suspend: true } },
+      { do: 'apply', kind: 'LldapGroup', at: 'a/r1', spec: { displayName: 'ops', allowedMemberships: { namespaces: { from: 'All' } } } },
+      { do: 'run', actions: 8, seed: 206779 },
+      { do: 'apply', kind: 'LldapMembership', at: 'a/r1', spec: { userName: 'alice', groupName: 'team', suspend: true } },
+      { do: 'apply', kind: 'LldapGroup', at: 'op/r1', spec: { displayName: 'team' } },
+      { do: 'apply', kind: 'LldapGroup', at: 'adm/r1', spec: { displayName: 'Team', allowedMemberships: { namespaces: { from: 'All' } } } },
+      { do: 'run', actions: 9, seed: 563004 },
+      {
+        do: 'apply',
+        kind: 'LldapGroup',
+        at: 'adm/r1',
+        spec: {
+          displayName: 'team',
+          allowedMemberships: { namespaces: { from: 'Selector', selector: { matchLabels: { team: 'blue' } } } },
+        },
+      },
+      { do: 'restore', of: 'kube', bare: false },
+      { do: 'wait', seconds: 1, seed: 388052 },
+      { do: 'wait', seconds: 1, seed: 0 },
+    ],
+    { processes: 2, phase: 0 },
+  );
 });

@@ -13,7 +13,7 @@ import { configOf, INSTANCE, OPERATOR_NAMESPACE } from './installation.ts';
 import { Invariants } from './invariants.ts';
 import { type AnyResource, type Change, KubeDouble, type KubeListener, keyOf, resourceKey } from './kube-double.ts';
 import { LldapDouble, type LldapListener } from './lldap-double.ts';
-import { pairOf } from './mutation-oracle.ts';
+import { objectOf, pairOf } from './mutation-oracle.ts';
 import { Possession } from './objects-kept.ts';
 import { isLooking, type RuleBook, recordedUuid } from './ownership-oracle.ts';
 import { createProcess, FUNCTIONS, type FunctionName, type Process, type Surroundings } from './process.ts';
@@ -238,6 +238,9 @@ export class World {
     const isKept = self.spec.deletionPolicy === 'Retain' || isLooking(self);
     if (operation === 'addUserToGroup' && (isKept || !by.process.alive)) this.ledger.pairs.add(pairOf(variables, this.history.current));
     if (operation.startsWith('create') && isKept) this.ledger.objects.add((result as { uuid: string }).uuid);
+    // What exists is taken over by its mark alone, and is not deleted where nobody is there any more to record it.
+    const written = !current && operation.startsWith('update') && objectOf(operation, variables, this.history.current);
+    if (written) this.ledger.objects.add(written.uuid);
     // A definition whose resource has vanished is recorded nowhere, and kept.
     const target = /^add(User|Group)Attribute$/.exec(operation)?.[1];
     if (target && !current) this.ledger.definitions.add(`${target} ${variables.name}`);

@@ -1,7 +1,7 @@
 import { API_VERSION, FIELD_MANAGER, FINALIZER } from '../constants.ts';
 import { type Connection, connect } from './connection.ts';
 import { KubeError, TOO_LARGE } from './errors.ts';
-import { type Listed, toListed } from './listed.ts';
+import { createListReducer, type Listed } from './listed.ts';
 import type { KubernetesEvent, Namespace, Secret } from './objects.ts';
 import { type CommonStatus, type KindName, PLURALS, type ResourceOf } from './resources.ts';
 
@@ -80,7 +80,7 @@ export function createKube(connection: Connection = connect()): Kube {
     namespace: () => connection.namespace(),
     get: (kind, namespace, name) =>
       undefinedIf(({ gone }) => gone, connection.request({ method: 'GET', path: pathOf(kind, namespace, name) })),
-    list: (kind, selection = {}) => listAll(connection, collection(kind, selection.namespace), selection, toListed<typeof kind>),
+    list: (kind, selection = {}) => listAll(connection, collection(kind, selection.namespace), selection, createListReducer<typeof kind>()),
     scan: (kind, selection, keep) => listAll(connection, collection(kind, selection.namespace), selection, keep),
     async addFinalizer(resource) {
       const finalizers = resource.metadata.finalizers;

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { FINALIZER, INSTANCE_LABEL, REQUESTED_AT, VIRTUAL_LABEL } from '../../../shared/constants.ts';
-import { toListed } from '../../../shared/kube/listed.ts';
+import { createListReducer } from '../../../shared/kube/listed.ts';
+import type { KindName, ResourceOf } from '../../../shared/kube/resources.ts';
 import { condition, group, membership, READY, schema, user } from '../support/examples.ts';
+
+const toListed = <K extends KindName>(resource: ResourceOf[K]) => createListReducer<K>()(resource);
 
 /** A resource with `managedFields`, as the API server returns it. */
 function managed(...managedFields: { manager?: string; subresource?: string; fieldsV1?: unknown }[]) {

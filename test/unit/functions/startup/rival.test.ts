@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { findRival } from '../../../../functions/startup/rival.ts';
-import { toListed } from '../../../../shared/kube/listed.ts';
+import { createListReducer } from '../../../../shared/kube/listed.ts';
+import type { KindName, ResourceOf } from '../../../../shared/kube/resources.ts';
 import { group, user } from '../../support/examples.ts';
+
+const toListed = <K extends KindName>(resource: ResourceOf[K]) => createListReducer<K>()(resource);
 
 const mine = toListed(user());
 const withRival = (rival: string) => findRival([mine, { ...toListed(group()), rival }]);

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { inspect } from 'node:util';
 import { LldapError } from '../../../shared/lldap/api.ts';
-import { createLldapPasswords, type LldapPasswordsOptions } from '../../../shared/lldap/passwords.ts';
+import type { LdapOptions } from '../../../shared/lldap/ldap-login.ts';
+import { createLldapPasswords } from '../../../shared/lldap/passwords.ts';
 import { createLog } from '../../../shared/telemetry/log.ts';
 import { type LocalLldap, startLldap } from '../../local/lldap/start.ts';
 import { useTelemetry } from '../support/telemetry.ts';
@@ -24,7 +25,7 @@ describe('passwords over LDAP', () => {
     await lldap.stop();
   });
 
-  const connect = (options: Partial<LldapPasswordsOptions> = {}) => {
+  const connect = (options: Partial<LdapOptions> = {}) => {
     const passwords = createLldapPasswords({
       url: lldap.ldapUrl,
       credentials: async () => lldap.admin,
